@@ -28,6 +28,7 @@ from msgsvc_core.channels import (
     Pace,
     Polled,
     Reason,
+    Unblocked,
     Update,
     WebhookAnswer,
     WebhookCall,
@@ -176,7 +177,12 @@ class EmailChannel(Channel):
         user = ChannelUser(address, address)
         # People may unsubscribe by one link, come back, and unsubscribe again: each is an update of its own.
         update_id = f"unsubscribe-{uuid4().hex}"
-        return [Blocked(update_id=update_id, chat_id=address, user=user)]
+        # Both together leave them `unsubscribed`: without messages, and not without codes and sign-ins that
+        # they ask for themselves.
+        return [
+            Blocked(update_id=update_id, chat_id=address, user=user),
+            Unblocked(update_id=f"{update_id}-codes", chat_id=address, user=user),
+        ]
 
     def answer_webhook(self, call: WebhookCall) -> WebhookAnswer | None:
         texts = self._context.provided(EmailTexts)

@@ -81,7 +81,7 @@ async def test_one_post_unsubscribes(
 
     assert answer.status_code == 200
     assert ann.address in answer.text
-    assert await status(client, subscriber_id) != "active"
+    assert await status(client, subscriber_id) == "unsubscribed"
     assert (await client.post(link)).status_code == 200, "a second time is no error"
     sent = await client.post("/v1/send", json={"subscriber_id": subscriber_id, "text": "More"})
     message_id = sent.json()["message_id"]
@@ -155,3 +155,23 @@ async def test_an_address_that_does_not_exist_is_unsubscribed(
         return await status(client, subscriber_id) != "active"
 
     await until(unsubscribed)
+
+
+async def test_a_person_added_by_address_stays_unsubscribed_until_they_are_brought_back(
+    client: httpx2.AsyncClient, ann: Person
+) -> None:
+    given = {"channel": "mail", "address": " Ann@People.example"}
+    added = await client.post("/v1/subscribers", json=given)
+    assert added.status_code == 201, added.text
+    subscriber_id = added.json()["subscriber_id"]
+    mail = await send(client, subscriber_id, ann)
+    await client.post(path_of(mail.header("List-Unsubscribe")))
+    assert await status(client, subscriber_id) != "active"
+
+    again = await client.post("/v1/subscribers", json=given)
+    assert again.status_code == 409, "a list that is imported again brings nobody back"
+    back = await client.post(f"/v1/subscribers/{subscriber_id}/subscribe")
+    assert back.status_code == 200, back.text
+
+    assert await status(client, subscriber_id) == "active"
+    await send(client, subscriber_id, ann)
