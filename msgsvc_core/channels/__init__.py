@@ -22,6 +22,7 @@ from msgsvc_core.channels.failures import (
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
 from msgsvc_core.channels.kinds import ChannelKind
+from msgsvc_core.channels.look import ChatColours, MessengerLook
 from msgsvc_core.channels.platform_sign_in import (
     PlatformAttempt,
     PlatformPerson,
@@ -63,6 +64,7 @@ __all__ = [
     "ChannelUser",
     "Channels",
     "Chat",
+    "ChatColours",
     "ChatMoved",
     "DeliveryError",
     "ForeignBot",
@@ -78,6 +80,7 @@ __all__ = [
     "MediaType",
     "MessageEdited",
     "MessageReceived",
+    "MessengerLook",
     "MiniAppUser",
     "OutgoingMessage",
     "Pace",

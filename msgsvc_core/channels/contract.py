@@ -7,6 +7,7 @@ from typing import IO, Literal, get_args
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
+from msgsvc_core.channels.look import MessengerLook
 from msgsvc_core.channels.platform_sign_in import PlatformSignIn
 from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
 from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
@@ -159,6 +160,7 @@ class ChannelIdentity:
     `key` is unique in the deployment and used wherever projects share code: in lanes, chats and addresses. It
     is the name of a channel of the configuration, and the id of a project's own channel. `title` is the
     messenger's name for users, and `mark` its drawing (`ChannelKind.mark`); empty for a kind without one.
+    `look` is that of its chats (`ChannelKind.look`); None for a kind without one.
     """
 
     name: str
@@ -166,6 +168,7 @@ class ChannelIdentity:
     project_id: str | None = None
     title: str = field(default="", compare=False)
     mark: str = field(default="", compare=False)
+    look: MessengerLook | None = field(default=None, compare=False)
 
 
 class Channel(ABC):

@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
+from msgsvc_core.channels.look import MessengerLook
 from msgsvc_core.config.sections import OwnChannelSettings
 from msgsvc_core.config.settings import Section
 from msgsvc_core.kernel.errors import InvalidValue
@@ -44,6 +45,9 @@ class ChannelKind:
     #: by the even-odd rule in the colour of the text. If empty, a speech bubble is shown. Use a drawing of
     #: your own, or one whose licence and trademark rules allow it.
     mark: str = ""
+    #: The colours of its chats, and where its buttons are, for previews. If None, previews have the colours
+    #: of the page.
+    look: MessengerLook | None = None
     #: For development only: `msgsvc doctor` warns if there is no other.
     for_development: bool = False
     #: Description in the list of `msgsvc init`, instead of the title.
@@ -100,6 +104,12 @@ class ChannelKinds:
         allowed = self._settings.kinds
         return {name: kind for name, kind in self._kinds.items() if not allowed or name in allowed}
 
+    @property
+    def looks(self) -> list[MessengerLook]:
+        """The looks that kinds declare, each once."""
+        looks = (kind.look for kind in self._kinds.values())
+        return list(dict.fromkeys(look for look in looks if look is not None))
+
     def create(
         self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
     ) -> Channel:
@@ -107,7 +117,7 @@ class ChannelKinds:
         kind = self._kind(kind_name)
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
-        titled = replace(identity, title=kind.title, mark=kind.mark)
+        titled = replace(identity, title=kind.title, mark=kind.mark, look=kind.look)
         return kind.create(self.context, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:

@@ -16,6 +16,8 @@ PARTS: dict[str, tuple[Any, ...]] = {
     "What a channel implements": (channels.Channel,),
     "How it describes itself": (
         channels.ChannelKind,
+        channels.MessengerLook,
+        channels.ChatColours,
         channels.Capabilities,
         channels.Pace,
         channels.ChannelIdentity,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.look import MessengerLook
 from msgsvc_core.channels.words import links_of, replies_of
 from msgsvc_core.content.markup import Span, visible_length
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
@@ -44,6 +45,8 @@ class Preview:
     #: What stands below the text on a messenger without buttons: addresses, and numbered replies.
     links: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()
+    #: The colours of the chats, and where buttons are; None for those of the page.
+    look: MessengerLook | None = None
     #: Whether the maximum is that of a text beside a file, which is shorter.
     is_caption: bool = False
 
@@ -85,7 +88,7 @@ def _preview(
     most, is_caption = takes.max_text_length, False
     if message.media is not None and takes.max_caption_length is not None:
         most, is_caption = takes.max_caption_length, True
-    is_native = takes.buttons == "native"
+    is_native = takes.buttons in {"native", "pages"}
     return Preview(
         channels=(channel.name,),
         spans=tuple(channel.appearance(message)),
@@ -97,6 +100,7 @@ def _preview(
         messengers=(Messenger(channel.identity.title, channel.identity.mark),),
         links=() if is_native else tuple(links_of(message)),
         replies=tuple(replies_of(message)) if takes.buttons == "words" else (),
+        look=channel.identity.look,
         is_caption=is_caption and most < text_length,
     )
 

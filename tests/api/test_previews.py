@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from msgsvc_core.channels import Capabilities
+from msgsvc_core.channels import Capabilities, ChatColours, MessengerLook
 from msgsvc_core.content.markup import Span
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.messages.previews import Messenger
@@ -26,6 +26,43 @@ async def test_each_channel_previews_a_message_and_says_what_it_would_refuse(
     assert shown[0].length == len("Hi <b>")
     assert refused.channels == ("messenger_b",)
     assert refused.problem == "text: must be at most 4000 characters"
+
+
+async def test_messengers_that_look_alike_share_a_preview_and_others_do_not(
+    service: Service,
+) -> None:
+    project = await service.projects.create("Shop")
+    a, b = service.channels["messenger_a"], service.channels["messenger_b"]
+    colours = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
+    look = MessengerLook(colours, colours, buttons="inside")
+    message = OutgoingMessage("Hi", buttons=((Button("Yes", data="y"),),))
+
+    found = []
+    for looks in ((None, None), (look, None), (look, look)):
+        a.identity, b.identity = (
+            replace(channel.identity, look=each)
+            for channel, each in zip((a, b), looks, strict=True)
+        )
+        shown = service.messages.previews(project.project_id, message)
+        found.append([(preview.channels, preview.look) for preview in shown])
+
+    assert found == [
+        [(("messenger_a", "messenger_b"), None)],
+        [(("messenger_a",), look), (("messenger_b",), None)],
+        [(("messenger_a", "messenger_b"), look)],
+    ]
+
+
+async def test_buttons_that_open_pages_are_shown_as_buttons(service: Service) -> None:
+    project = await service.projects.create("Shop")
+    service.channels["messenger_b"].capabilities = Capabilities(buttons="pages")
+    rows = ((Button("Yes", data="y"), Button("Shop", url="https://shop.example")),)
+
+    [shown] = service.messages.previews(
+        project.project_id, OutgoingMessage("Hi", buttons=rows), ["messenger_b"]
+    )
+
+    assert (shown.buttons, shown.links, shown.replies) == (rows, (), ())
 
 
 async def test_what_a_kind_of_messenger_declares_shapes_its_preview(service: Service) -> None:

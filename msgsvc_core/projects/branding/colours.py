@@ -4,13 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from msgsvc_core.kernel.colours import CONTROL_CONTRAST, TEXT_CONTRAST, Colour, contrast, parse
+
 #: The light half of `--accent` in `tokens.css`.
 DEFAULT_ACCENT = "#1b7560"
-
-#: Least contrast of text, and of what shows the state of a control (WCAG 2.2, 1.4.3 and 1.4.11).
-TEXT_CONTRAST, CONTROL_CONTRAST = 4.5, 3.0
-
-Colour = tuple[int, int, int]
 
 WHITE, BLACK = (255, 255, 255), (0, 0, 0)
 
@@ -56,23 +53,18 @@ class Shades:
 @lru_cache(256)
 def shades_of(accent: str) -> Shades:
     """The shades of `#rrggbb`, in lower case."""
-    colour = (int(accent[1:3], 16), int(accent[3:5], 16), int(accent[5:7], 16))
+    colour = parse(accent)
     return Shades(
         light=_scheme(colour, WHITE, _LIGHT_TINT, _LIGHT_SURFACES, BLACK),
         dark=_scheme(colour, _DARK_CARD, _DARK_TINT, _DARK_SURFACES, WHITE),
     )
 
 
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours `#rrggbb`, 1-21 (WCAG 2.2)."""
-    return _contrast(_read(one), _read(other))
-
-
 def _scheme(
     colour: Colour, card: Colour, part: float, surfaces: Sequence[Colour], towards: Colour
 ) -> Scheme:
     accent = _moved(colour, towards, lambda c: _least(c, surfaces) >= CONTROL_CONTRAST)
-    on_accent = max(WHITE, BLACK, key=lambda text: _contrast(text, accent))
+    on_accent = max(WHITE, BLACK, key=lambda text: contrast(text, accent))
     # A hovered control moves away from its text, which so stays readable.
     away = BLACK if on_accent == WHITE else WHITE
     tint = _mix(card, accent, part)
@@ -93,30 +85,12 @@ def _moved(colour: Colour, towards: Colour, is_enough: Callable[[Colour], bool])
 
 
 def _least(colour: Colour, surfaces: Sequence[Colour]) -> float:
-    return min(_contrast(colour, surface) for surface in surfaces)
-
-
-def _contrast(one: Colour, other: Colour) -> float:
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: Colour) -> float:
-    red, green, blue = (_linear(part / 255) for part in colour)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(part: float) -> float:
-    return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
+    return min(contrast(colour, surface) for surface in surfaces)
 
 
 def _mix(one: Colour, other: Colour, part: float) -> Colour:
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(one, other, strict=True))
     return red, green, blue
-
-
-def _read(text: str) -> Colour:
-    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def _hex(colour: Colour) -> str:

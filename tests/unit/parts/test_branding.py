@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from msgsvc_core.kernel.colours import contrast, parse
 from msgsvc_core.pages import SHARED
 from msgsvc_core.projects.branding import LogoRefused, check_logo, colours, shades_of
-from msgsvc_core.projects.branding.colours import contrast
 from msgsvc_core.projects.branding.logos import MAX_DEPTH, MAX_ELEMENTS, MAX_SIDE, PNG, SVG
 from tests.payloads import PAYLOADS
 
@@ -44,6 +44,10 @@ def elements(drawing: str) -> list[ET.Element]:
     return list(ET.fromstring(drawing).iter())  # noqa: S314 - written by the code under test
 
 
+def apart(one: str, other: str) -> float:
+    return contrast(parse(one), parse(other))
+
+
 @pytest.mark.parametrize("colour", COLOURS)
 def test_any_accent_is_read_in_both_schemes(colour: str) -> None:
     shades = shades_of(colour)
@@ -53,11 +57,11 @@ def test_any_accent_is_read_in_both_schemes(colour: str) -> None:
         (shades.dark, ("#151a18", "#0d1110", "#1f2624")),
     ):
         text = "#18201c" if scheme is shades.light else "#e8ecea"
-        assert contrast(scheme.on_accent, scheme.accent) >= 4.5
-        assert contrast(scheme.on_accent, scheme.accent_strong) >= 4.5
-        assert contrast(text, scheme.tint) >= 4.5
-        assert min(contrast(scheme.accent, each) for each in surfaces) >= 3
-        assert min(contrast(scheme.link, each) for each in (*surfaces, scheme.tint)) >= 4.5
+        assert apart(scheme.on_accent, scheme.accent) >= 4.5
+        assert apart(scheme.on_accent, scheme.accent_strong) >= 4.5
+        assert apart(text, scheme.tint) >= 4.5
+        assert min(apart(scheme.accent, each) for each in surfaces) >= 3
+        assert min(apart(scheme.link, each) for each in (*surfaces, scheme.tint)) >= 4.5
 
 
 def test_a_colour_that_is_read_as_it_is_stays() -> None:
@@ -69,10 +73,10 @@ def test_the_surfaces_are_those_of_the_tokens() -> None:
     tokens = (SHARED / "tokens.css").read_text("utf-8")
     for name in ("ground", "sunk", "surface"):
         light = tokens.split(f"--{name}: light-dark(")[1].split(",")[0]
-        assert colours._read(light) in colours._LIGHT_SURFACES
+        assert parse(light) in colours._LIGHT_SURFACES
     for name in ("ground", "surface", "hover"):
         dark = tokens.split(f"--{name}: light-dark(")[1].split(", ")[1].split(")")[0]
-        assert colours._read(dark) in colours._DARK_SURFACES
+        assert parse(dark) in colours._DARK_SURFACES
     assert f"--accent: light-dark({colours.DEFAULT_ACCENT}," in tokens
 
 

@@ -41,6 +41,7 @@ from msgsvc_dashboard.accounts.tickets import CodeTickets
 from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.frame.branding import InstallationBrand
+from msgsvc_dashboard.frame.chat_looks import look_routes
 from msgsvc_dashboard.frame.gate import Gate, Places
 from msgsvc_dashboard.overview import Counts, FoldJob
 from msgsvc_dashboard.people import areas as people
@@ -194,6 +195,7 @@ class DashboardPlugin:
             subscribers=context.subscribers,
             default_lang=context.config.default_lang,
         )
+        self.looks = context.channels.kinds.looks
         self.key_areas = KeyAreas(endpoints=context.peers.endpoints)
         self.audit_subjects = AuditSubjects(
             pages=lambda: self.site.pages, endpoints=context.peers.endpoints
@@ -257,7 +259,12 @@ class DashboardPlugin:
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
-        return [*self.brand.routes(), *self.sign_in_pages.routes(), *self.site.routes()]
+        return [
+            *self.brand.routes(),
+            *look_routes(self.looks),
+            *self.sign_in_pages.routes(),
+            *self.site.routes(),
+        ]
 
 
 @hookimpl

@@ -11,7 +11,9 @@ from msgsvc_core.channels import (
     ChannelContext,
     ChannelIdentity,
     ChannelKind,
+    ChatColours,
     DeliveryError,
+    MessengerLook,
     Polled,
     Reason,
 )
@@ -171,7 +173,13 @@ class DrawnKind:
         ) -> Channel:
             return RecordingChannel(identity)
 
-        return [ChannelKind("drawn", Section, create, title="Pigeon", mark="M1 2h3z")]
+        light = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
+        dark = ChatColours("#10161c", "#1d2730", "#eef2f5", "#8cc4f0", "#3a4c5c", "#ffffff")
+        look = MessengerLook(light, dark, buttons="inside")
+        return [
+            ChannelKind("drawn", Section, create, title="Pigeon", mark="M1 2h3z", look=look),
+            ChannelKind("plain", Section, create),
+        ]
 
 
 async def test_messengers_are_shown_by_their_names_and_drawings(
@@ -187,6 +195,37 @@ async def test_messengers_are_shown_by_their_names_and_drawings(
 
     for page in (offered, listed):
         assert '<path fill-rule="evenodd" d="M1 2h3z"/></svg>Pigeon' in page
+
+
+async def test_a_preview_has_the_colours_of_its_messenger(make_service: ServiceFactory) -> None:
+    plugins = [*WITH_DASHBOARD["extra_plugins"], ("drawn", DrawnKind())]
+    channels = {"our_bot": {"plugin": "drawn"}, "other_bot": {"plugin": "plain"}}
+    service = await make_service(extra_plugins=plugins, channels=channels)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    written = {"text": "Hi", "button_text_1": "Yes", "button_data_1": "yes"}
+
+    shown = (await owner.post("/template-preview", written)).text
+    first, second = shown.partition('id="preview"')[2].split("<figure")[1:]
+    styles = re.findall(r'href="([^"]+/_looks/[^"]+)"', shown)
+    css = await owner.client.get(styles[0])
+    unknown = await owner.client.get("/dashboard/_looks/look-0.css")
+    look = re.search(r'class="chat (look-\w+)"', first)
+
+    assert "Pigeon" in first
+    assert look is not None
+    # Inside the message, and below it.
+    assert first.index("bubble-row") < first.index("</div>\n    </div>\n    </div>")
+    assert 'class="chat "' in second
+    assert len(styles) == 1
+    assert unknown.status_code == 404
+    assert css.headers["content-type"].startswith("text/css")
+    assert "immutable" in css.headers["cache-control"]
+    assert css.text.count("{") == 1
+    assert f".{look[1]} {{" in css.text
+    assert "--chat-bubble: light-dark(#ffffff, #1d2730);" in css.text
+    assert "--chat-button: light-dark(#ffffff, #3a4c5c);" in css.text
+    assert "--chat-button-text: light-dark(#1d5f99, #ffffff);" in css.text
 
 
 async def test_the_project_is_renamed_and_given_words(make_service: ServiceFactory) -> None:

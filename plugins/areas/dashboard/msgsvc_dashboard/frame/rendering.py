@@ -10,6 +10,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import own_name
 from msgsvc_core.pages import icon
 from msgsvc_dashboard.frame import formats, marks, refusals
+from msgsvc_dashboard.frame.chat_looks import chat_class
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,6 +71,7 @@ class Renderer:
         made.filters["percent"] = pass_context(formats.percent)
         made.filters["own_name"] = own_name
         made.filters["anchor"] = marks.anchor
+        made.filters["chat_class"] = chat_class
         made.filters["hue"] = marks.hue
         made.filters["initials"] = marks.initials
         made.filters["worded"] = pass_context(refusals.in_page)

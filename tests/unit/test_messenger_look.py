@@ -1,0 +1,59 @@
+"""What a kind of messenger may say of its looks."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from msgsvc_core.channels import ChannelKind, ChatColours, MessengerLook
+from msgsvc_core.config.settings import Section
+from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.fakes import FakeChannels, fake_settings
+
+LIGHT = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
+DARK = ChatColours(ground="#10161c", bubble="#1d2730", text="#eef2f5", link="#8cc4f0")
+LOOK = MessengerLook(LIGHT, DARK)
+
+
+@pytest.mark.parametrize(
+    "colour", ["", "red", "#fff", "#FFFFFF", "#ffffff;}", "#ffffff00", "#fffff\n"]
+)
+def test_a_colour_is_six_hexadecimal_digits(colour: str) -> None:
+    for name in ("ground", "bubble", "text", "link"):
+        with pytest.raises(ValueError, match=f"ChatColours.{name} is a colour"):
+            replace(LIGHT, **{name: colour})
+    if colour:
+        with pytest.raises(ValueError, match=r"ChatColours\.button is a colour"):
+            replace(LIGHT, button=colour)
+
+
+@pytest.mark.parametrize(
+    ("name", "colours"),
+    [
+        ("text", {"text": "#aaaaaa"}),
+        ("link", {"link": "#6fb7f0"}),
+        ("button_text", {"button": "#5577aa"}),
+        ("button_text", {"button_text": "#eeeeee"}),
+    ],
+)
+def test_what_can_not_be_read_is_refused(name: str, colours: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"ChatColours.{name}: ")):
+        replace(LIGHT, **colours)
+
+
+def test_a_channel_has_the_look_of_its_kind_and_looks_that_are_shared_count_once() -> None:
+    kinds = [
+        ChannelKind(name, Section, lambda _context, who, _given: RecordingChannel(who), look=look)
+        for name, look in {
+            "dove": LOOK,
+            "pigeon": MessengerLook(LIGHT, DARK),
+            "raven": None,
+        }.items()
+    ]
+    channels = FakeChannels(
+        fake_settings(channels={name: {"plugin": name} for name in ("dove", "raven")}), kinds=kinds
+    )
+
+    assert channels.kinds.looks == [LOOK]
+    assert channels["dove"].identity.look == LOOK
+    assert channels["raven"].identity.look is None
