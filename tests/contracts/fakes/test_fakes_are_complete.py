@@ -27,7 +27,7 @@ INHERITED = {
     "FakeAccounts": {"find"},
     "FakeBilling": {"charge", "check", "quote", "plan_of", "plan_of_account", "check_export"},
     "FakeChannels": {"get_bot", "borrow", "receive", "apply_health"},
-    "FakeContacts": {"find"},
+    "FakeContacts": {"find", "record_address"},
     "FakeEvents": {"emit"},
     "FakeMailings": {
         "start",
@@ -43,6 +43,7 @@ INHERITED = {
     "FakeMessages": {"send", "queue", "add", "judge"},
     "FakePermissions": {"exists"},
     "FakeSubscribers": {
+        "add",
         "ensure",
         "add_tag",
         "remove_tag",

@@ -113,6 +113,13 @@ class FakeTags(Tags):
             if (project_id, tag_id) in self._made
         ]
 
+    async def labels(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> dict[str, str]:
+        return {
+            tag_id: self._made[project_id, tag_id][0]
+            for tag_id in tag_ids
+            if (project_id, tag_id) in self._made
+        }
+
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
         await self.get(tx, project_id, name)
         del self._made[project_id, self._names(project_id)[name]]

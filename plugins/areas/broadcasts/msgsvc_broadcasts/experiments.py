@@ -138,7 +138,7 @@ class Experiments:
         ]
 
     async def recent_figures(self, tx: Tx, mailing: Mailing, now_ms: int) -> "Counted":
-        """Figures for pages that ask again and again. Those of many recipients are kept for `REST` times as
+        """Figures for pages that poll. Those of many recipients are kept for `REST` times as
         long as they took, unless the state of the broadcast changes: of 100,000 they take half a second."""
         key = (*mailing.key, mailing.status, mailing.stage, mailing.winner, mailing.purged_at_ms)
         known = self._counted.get(key)
