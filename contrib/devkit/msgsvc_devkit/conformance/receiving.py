@@ -75,7 +75,7 @@ class Receiving(Stage):
         assert started.payload == "", f"payload is {started.payload!r} where there was none"
 
     async def test_an_update_names_the_chat_and_the_person(
-        self, messenger: Messenger, inbox: Inbox
+        self, channel: Channel, messenger: Messenger, inbox: Inbox
     ) -> None:
         await messenger.start("who")
         started, wanted = await inbox.expect(Started), messenger.user
@@ -87,8 +87,10 @@ class Receiving(Stage):
         assert started.user.first_name == wanted.first_name, (
             f"the person is called {wanted.first_name!r}, not {started.user.first_name!r}"
         )
-        assert started.user.username in {None, wanted.username}, (
-            f"the person is {wanted.username!r}, not {started.user.username!r}; it is without @"
+        names = {wanted.user_id} if channel.capabilities.addresses else {None, wanted.username}
+        assert started.user.username in names, (
+            f"username is {started.user.username!r}; make it one of {names}: the address where people are known"
+            " by one, else the name without @"
         )
         assert started.user.lang in {None, wanted.lang}, (
             f"the person speaks {wanted.lang!r}, not {started.user.lang!r}"

@@ -53,7 +53,7 @@ def read_report(
         Blocked(
             update_id=f"{update_id}-{hashlib.sha256(address.encode()).hexdigest()[:8]}",
             chat_id=address,
-            user=ChannelUser(address, address),
+            user=ChannelUser(address, "", address),
         )
         for address in proven
     ]

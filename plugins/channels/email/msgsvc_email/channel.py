@@ -8,12 +8,10 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import IO
 from urllib.parse import quote
-from uuid import uuid4
 
 import structlog
 
 from msgsvc_core.channels import (
-    Blocked,
     BotProfile,
     Capabilities,
     Channel,
@@ -21,21 +19,15 @@ from msgsvc_core.channels import (
     ChannelHealth,
     ChannelIdentity,
     ChannelNotReady,
-    ChannelUser,
     DeliveryError,
-    InvalidWebhook,
     OutgoingMessage,
     Pace,
     Polled,
     Reason,
-    Unblocked,
     Update,
-    WebhookAnswer,
-    WebhookCall,
 )
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_email import unsubscribing
 from msgsvc_email.dkim import Signer, read_key
 from msgsvc_email.imap import Folder, ImapFailed, cursor_of, opened, uids_of
 from msgsvc_email.layout import Footer
@@ -69,7 +61,6 @@ class EmailChannel(Channel):
         start_links=False,
         edit=False,
         delete=False,
-        hook_methods=frozenset({"GET", "POST"}),
     )
 
     def __init__(
@@ -87,7 +78,7 @@ class EmailChannel(Channel):
         self._settings = settings
         self._trust = Trust(settings)
         self._servers = SmtpServers(settings, context.clock, self._trust)
-        self._tokens = Tokens(context.secrets, identity.key, settings.domain, context.base_url)
+        self._tokens = Tokens(context.secrets, identity.key, settings.domain)
         self._folder: Folder | None = None
         self._signer = _signer(settings)
 
@@ -108,7 +99,7 @@ class EmailChannel(Channel):
                 Addresses(address, self._reply_to(address), message_id),
                 self._settings,
                 at=datetime.fromtimestamp(self._context.clock.now_ms() / 1000, UTC),
-                footer=self._footer(address) if self._settings.unsubscribe else None,
+                footer=self._footer(message.unsubscribe_url),
                 file=file,
             )
         if self._signer is not None:
@@ -167,33 +158,6 @@ class EmailChannel(Channel):
         return normalized(text)
 
     # ---- in -------------------------------------------------------------------------------------
-
-    def parse_update(self, call: WebhookCall) -> list[Update]:
-        if call.path != unsubscribing.PATH:
-            raise InvalidWebhook("nothing but unsubscribe links leads here")
-        address = self._tokens.address_in(call.query.get("t", ""))
-        if address is None or call.method != "POST":
-            return []
-        user = ChannelUser(address, address)
-        # People may unsubscribe by one link, come back, and unsubscribe again: each is an update of its own.
-        update_id = f"unsubscribe-{uuid4().hex}"
-        # Both together leave them `unsubscribed`: without messages, and not without codes and sign-ins that
-        # they ask for themselves.
-        return [
-            Blocked(update_id=update_id, chat_id=address, user=user),
-            Unblocked(update_id=f"{update_id}-codes", chat_id=address, user=user),
-        ]
-
-    def answer_webhook(self, call: WebhookCall) -> WebhookAnswer | None:
-        texts = self._context.provided(EmailTexts)
-        lang = unsubscribing.language(call, texts.all, self._settings.lang)
-        translate = texts.into(lang)
-        address = self._tokens.address_in(call.query.get("t", ""))
-        if address is None:
-            return unsubscribing.unknown(translate, lang)
-        sender = self._settings.sender_name or self._settings.sender
-        shown = unsubscribing.question if call.method == "GET" else unsubscribing.confirmation
-        return shown(translate, lang, sender, address)
 
     async def poll_updates(self, cursor: str | None) -> Polled:
         assert self._settings.imap is not None
@@ -266,13 +230,16 @@ class EmailChannel(Channel):
         except InvalidValue:
             raise DeliveryError(Reason.CHAT_NOT_FOUND, "chat_id: is no email address") from None
 
-    def _footer(self, address: str) -> Footer:
+    def _footer(self, unsubscribe_url: str | None) -> Footer | None:
+        """None for system messages, such as codes and sign-ins: nobody unsubscribes from those."""
+        if unsubscribe_url is None or not self._settings.unsubscribe:
+            return None
         _ = self._context.provided(EmailTexts).into(self._settings.lang)
         sender = self._settings.sender_name or self._settings.sender
         return Footer(
             text=_("You get this email because you subscribed to {sender}.", sender=sender),
             label=_("Unsubscribe"),
-            url=self._tokens.unsubscribe_url(address),
+            url=unsubscribe_url,
         )
 
     def _reply_to(self, address: str) -> str | None:

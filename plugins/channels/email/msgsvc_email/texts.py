@@ -1,4 +1,4 @@
-"""The texts that the channel adds to messages, and those of its pages."""
+"""The texts that the channel adds to messages."""
 
 from msgsvc_core.kernel.i18n import Texts, Translate
 

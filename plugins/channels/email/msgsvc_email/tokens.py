@@ -1,12 +1,11 @@
-"""What the channel signs: message ids, the unsubscribe link, and addresses for bounces and replies."""
+"""What the channel signs: message ids, and addresses for bounces and replies."""
 
 import base64
 import hmac
 import re
-from urllib.parse import urlencode
 from uuid import uuid4
 
-from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+from msgsvc_core.security.secret_box import SecretBox
 
 #: Bytes of a signature in an address. Its local part has 64 characters at most, and servers may change their
 #: case, so it is base32: 16 characters.
@@ -15,17 +14,14 @@ SIGNATURE_BYTES = 10
 #: The part of a message id before `@`: the message's key and the signature.
 _OWN_ID = re.compile(r"<?([A-Za-z0-9_-]{1,64})\.([a-z2-7]{16})@([a-z0-9.-]+)>?")
 
-_TOKEN = re.compile(r"[A-Za-z0-9_=-]{20,800}")
-
 
 class Tokens:
     """Signs and verifies for one channel, with the service's secret keys."""
 
-    def __init__(self, secrets: SecretBox, key: str, domain: str, base_url: str) -> None:
+    def __init__(self, secrets: SecretBox, key: str, domain: str) -> None:
         self._secrets = secrets
         self._key = key
         self._domain = domain
-        self._base_url = base_url.rstrip("/")
 
     def message_id(self, message_key: str, address: str) -> str:
         """`Message-ID` without brackets: the same in each attempt to send the message."""
@@ -50,24 +46,6 @@ class Tokens:
             return False
         return self._verify(given[len(prefix) : -len(domain) - 1], purpose, address)
 
-    def unsubscribe_url(self, address: str) -> str:
-        """The link by which the person at `address` unsubscribes; it does not show the address."""
-        token = self._secrets.encrypt(_ascii(address), self._row)
-        return f"{self._base_url}/hooks/{self._key}/unsubscribe?{urlencode({'t': token})}"
-
-    def address_in(self, token: str) -> str | None:
-        """The address that an unsubscribe link is for; None for any other text."""
-        if not _TOKEN.fullmatch(token):
-            return None
-        try:
-            return base64.urlsafe_b64decode(self._secrets.decrypt(token, self._row)).decode()
-        except (DecryptionError, ValueError):
-            return None
-
-    @property
-    def _row(self) -> tuple[str, str]:
-        return ("email.unsubscribe", self._key)
-
     def _signature(self, *parts: str) -> str:
         return _written(self._secrets.derive("email", self._key, *parts))
 
@@ -75,10 +53,6 @@ class Tokens:
         known = self._secrets.derive_all("email", self._key, *parts)
         matches = [hmac.compare_digest(given.encode(), _written(one).encode()) for one in known]
         return any(matches)
-
-
-def _ascii(address: str) -> str:
-    return base64.urlsafe_b64encode(address.encode()).decode()
 
 
 def _written(derived: bytes) -> str:

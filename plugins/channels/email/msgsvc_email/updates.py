@@ -98,7 +98,7 @@ class InboundMail:
         files: list[ReceivedFile],
     ) -> list[Update]:
         name = parseaddr(str(mail["From"]))[0] or sender.partition("@")[0]
-        user = ChannelUser(sender, " ".join(name.split())[:64])
+        user = ChannelUser(sender, " ".join(name.split())[:64], sender)
         subject, text = " ".join(str(mail.get("Subject", "")).split()), text_of(mail)
         start = _START.fullmatch(subject) or (None if files else _START.fullmatch(text))
         if start is not None:

@@ -74,7 +74,8 @@ def test_relaxed_forms_are_those_of_the_standard() -> None:
 
 async def signed(make_channel: ChannelFactory, person: Person, key: str) -> Mail:
     channel = await make_channel(dkim_selector="s1", dkim_key=key)
-    await channel.send(person.address, OutgoingMessage("Привет\n.\n..x  ").with_key("k"))
+    message = OutgoingMessage("Привет\n.\n..x  ").with_unsubscribe_url("https://shop.example/u")
+    await channel.send(person.address, message.with_key("k"))
     return person.messages[-1]
 
 
@@ -103,7 +104,9 @@ async def test_a_message_arrives_with_a_signature_that_verifies(
         public.verify(given, hashlib.sha256(data).digest())
 
 
-@pytest.mark.parametrize("key", ["no key", pem(Ed25519PrivateKey.generate())[:80]])
+@pytest.mark.parametrize(
+    "key", ["no key", pem(Ed25519PrivateKey.generate())[:80]], ids=["no key", "half a key"]
+)
 async def test_what_is_no_key_is_refused_and_not_shown(
     make_channel: ChannelFactory, key: str
 ) -> None:
