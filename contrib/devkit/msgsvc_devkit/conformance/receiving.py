@@ -89,8 +89,8 @@ class Receiving(Stage):
         )
         names = {wanted.user_id} if channel.capabilities.addresses else {None, wanted.username}
         assert started.user.username in names, (
-            f"username is {started.user.username!r}; make it one of {names}: the address where people are known"
-            " by one, else the name without @"
+            f"username is {started.user.username!r}; make it one of {names}: the address where people are"
+            " known by one, else the name without @"
         )
         assert started.user.lang in {None, wanted.lang}, (
             f"the person speaks {wanted.lang!r}, not {started.user.lang!r}"
