@@ -49,7 +49,10 @@ async def delete_subscriber(
 async def subscribe_again(
     ctx: Context, subscriber_id: SubscriberId, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Subscribes an unsubscribed person again; not possible after they blocked the bot."""
+    """Subscribes an unsubscribed person again; not possible after they blocked the bot.
+
+    On a channel where people are known by an address, it also lifts a block, e.g. after a bounce.
+    """
     subscriber = await subscribers.resubscribe(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 

@@ -201,12 +201,15 @@ class Subscribers:
             await self.set_permission(tx, project_id, subscriber_id, key, True)
         return await self.get(tx, project_id, subscriber_id)
 
-    def takes_codes(self, project_id: str, subscriber: Subscriber) -> bool:
+    def takes_codes(self, subscriber: Subscriber) -> bool:
         """Whether one-time codes and questions reach a subscriber: an active one and, on a channel of
         addresses, one who has asked for no messages."""
-        if subscriber.status != "unsubscribed":
-            return subscriber.status == "active"
-        channel = self._channels.resolve(project_id, subscriber.channel)
+        if subscriber.status == "unsubscribed":
+            return self._is_by_address(subscriber)
+        return subscriber.status == "active"
+
+    def _is_by_address(self, subscriber: Subscriber) -> bool:
+        channel = self._channels.resolve(subscriber.project_id, subscriber.channel)
         return channel is not None and channel.capabilities.addresses
 
     async def change(
@@ -513,10 +516,14 @@ class Subscribers:
     async def resubscribe(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
         """Reactivates an unsubscribed person, and emits `subscription.created`.
 
+        On a channel of addresses also a blocked one, e.g. after a bounce: there nobody can start a bot.
         Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` if they blocked the bot.
         """
         is_back = await store.reactivate(tx, project_id, subscriber_id)
         subscriber = await self.get(tx, project_id, subscriber_id)
+        if not is_back and subscriber.status == "blocked" and self._is_by_address(subscriber):
+            is_back = await store.reactivate(tx, project_id, subscriber_id, "blocked")
+            subscriber = await self.get(tx, project_id, subscriber_id)
         if is_back:
             await self._events.emit(
                 tx, project_id, "subscription.created", {"source": "api"}, subscriber=subscriber

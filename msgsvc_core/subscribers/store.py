@@ -402,13 +402,15 @@ async def deactivate(tx: Tx, project_id: str, subscriber_id: str, status: str) -
     )
 
 
-async def reactivate(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Reactivates an unsubscribed person; False if they are active, or blocked the bot."""
+async def reactivate(
+    tx: Tx, project_id: str, subscriber_id: str, status: Status = "unsubscribed"
+) -> bool:
+    """Reactivates a person of this status; False for those of another."""
     return bool(
         await tx.execute(
             "UPDATE core_subscribers SET status = 'active' WHERE project_id = :project_id"
-            " AND subscriber_id = :subscriber_id AND status = 'unsubscribed'",
-            {"project_id": project_id, "subscriber_id": subscriber_id},
+            " AND subscriber_id = :subscriber_id AND status = :status",
+            {"project_id": project_id, "subscriber_id": subscriber_id, "status": status},
         )
     )
 

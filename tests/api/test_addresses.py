@@ -168,3 +168,21 @@ async def test_a_message_names_the_page_where_a_mail_program_unsubscribes(
 
     assert (looked.status_code, before["status"]) == (200, "active")
     assert (answer.status_code, answer.content, after["status"]) == (200, b"", "unsubscribed")
+
+
+async def test_a_bounced_address_comes_back_when_the_project_says_so(
+    client: httpx2.AsyncClient, service: Service, check_error: CheckError
+) -> None:
+    ann = (await add(client, "ann@example.com")).json()
+    async with service.db.transaction() as tx:
+        await service.subscribers.block(
+            tx, "messenger_a", "ann@example.com", reason="chat_not_found"
+        )
+
+    refused = await add(client, "ann@example.com")
+    back = await client.post(f"/v1/subscribers/{ann['subscriber_id']}/subscribe")
+
+    check_error(refused, 409, "conflict")
+    assert (back.status_code, back.json()["status"]) == (200, "active")
+    again = await client.post(f"/v1/subscribers/{ann['subscriber_id']}/subscribe")
+    check_error(again, 409, "already_subscribed")

@@ -161,7 +161,7 @@ async def test_a_person_is_added_by_their_address(
         "ann@example.com",
         "unsubscribed",
     )
-    assert core.subscribers.takes_codes(project_id, known)
+    assert core.subscribers.takes_codes(known)
     assert (added.status, added.tags, added.permissions) == ("active", ("vip",), ("ads",))
     contacts = await core.contacts.find(tx, project_id, added.subscriber_id)
     assert contacts.email == "bob@example.com"

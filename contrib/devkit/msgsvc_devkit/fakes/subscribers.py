@@ -698,7 +698,7 @@ class FakeSubscribers(Subscribers):
             raise AlreadySubscribed(
                 "{subscriber_id} is subscribed already", subscriber_id=subscriber_id
             )
-        if before.status == "blocked":
+        if before.status == "blocked" and not self._is_by_address(before):
             raise Conflict("{subscriber_id} has blocked the bot", subscriber_id=subscriber_id)
         self._change((project_id, subscriber_id), status="active")
         subscriber = await self.get(tx, project_id, subscriber_id)

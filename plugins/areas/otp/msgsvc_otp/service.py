@@ -82,7 +82,7 @@ class OneTimeCodes:
                 "there is no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
             )
         subscriber = await self._subscribers.get(tx, project_id, subscriber_id)
-        if not self._subscribers.takes_codes(project_id, subscriber):
+        if not self._subscribers.takes_codes(subscriber):
             raise Conflict(
                 "{subscriber_id} is {status}, and can't be sent a code; POST"
                 " /v1/otp/request makes a link that subscribes",

@@ -675,6 +675,8 @@ class SubscribersResource:
     ) -> models.SubscriberAnswer:
         """Subscribes an unsubscribed person again; not possible after they blocked the bot.
 
+        On a channel where people are known by an address, it also lifts a block, e.g. after a bounce.
+
         Arguments:
             subscriber_id: A person on one channel of the project.
 

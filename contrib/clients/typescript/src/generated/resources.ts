@@ -913,7 +913,7 @@ export class SubscribersResource extends Resource {
   }
 
   /**
-   * Subscribes an unsubscribed person again; not possible after they blocked the bot.
+   * On a channel where people are known by an address, it also lifts a block, e.g. after a bounce.
    *
    * `POST /v1/subscribers/{subscriber_id}/subscribe`. Codes of its own: `bad_request`, `not_found`,
    * `subscriber_not_found`, `already_subscribed`, `conflict`, `idempotency_conflict`, `payload_too_large`,
