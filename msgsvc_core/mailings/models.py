@@ -161,6 +161,10 @@ class Audience(RequestModel):
 #: Rows that are looked at to count an audience, or the reasons of one outcome.
 MOST_LOOKED_AT = MOST_COUNTED
 
+#: Subscribers who are looked at to break an audience down while a message is written: each of them by five
+#: reasons, every time a filter changes. The review before sending counts all.
+MOST_BROKEN_DOWN = 5_000
+
 #: Why somebody who matches the filters of an audience by tag, language and id would not get a message, the
 #: first that holds: blocked the bot, not subscribed, on another channel than those chosen, known to a bot
 #: that the project has no more, without the permission.

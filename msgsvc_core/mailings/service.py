@@ -173,7 +173,7 @@ class Mailings:
         self, tx: Tx, project_id: str, asked: Audience, permission: str | None = None
     ) -> AudienceBreakdown:
         """The current size of an audience, and who is left out of it, for a message that needs a
-        `permission`. At most 10,000 subscribers are looked at. Raises `ValidationFailed`."""
+        `permission`. At most 5,000 subscribers are looked at. Raises `ValidationFailed`."""
         return await self._validation.break_down(tx, project_id, asked, permission)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:

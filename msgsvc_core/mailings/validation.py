@@ -23,7 +23,7 @@ from msgsvc_core.mailings.content import (
 )
 from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import (
-    MOST_LOOKED_AT,
+    MOST_BROKEN_DOWN,
     Audience,
     AudienceBreakdown,
     MailingMessage,
@@ -174,7 +174,7 @@ class MailingValidation:
         await self._check_audience(tx, project_id, asked, permission)
         most = self._limits.broadcast_recipients
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
-        found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_LOOKED_AT)
+        found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN)
         if found.reached > most:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return found

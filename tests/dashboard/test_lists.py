@@ -29,8 +29,8 @@ BOUNDED: Mapping[str, int] = {
     "ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers": 2 * 1000 + 100,
     # Up to 1,000 whom each of the two permissions reaches, with each the person.
     "ORDER BY g.subscriber_id LIMIT :most) AS found) AS active": 4 * 1000 + 100,
-    # Up to 10,000 people, each with why a broadcast leaves them out.
-    "AS found GROUP BY found.reason": 6 * 10_000 + 100,
+    # Up to 5,000 people, each with why a broadcast leaves them out.
+    "AS found GROUP BY found.reason": 6 * 5_000 + 100,
     # Up to 10,000 active people, by the bot that writes to them.
     "AS found GROUP BY bot": 4 * 10_000,
     # Up to 1,000 who have come to the end of a chain, and as many at each of its steps.

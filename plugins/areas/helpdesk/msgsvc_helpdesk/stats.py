@@ -16,14 +16,14 @@ _SINCE = (
 async def stats_of(tx: Tx, project_id: str, since_ms: int, sla: SlaClocks) -> StatsAnswer:
     """Statistics of the tickets opened since, and of the targets that were met or missed."""
     params = {"project_id": project_id, "since_ms": since_ms}
-    rows = await tx.fetch_all(f"SELECT status, COUNT(*) AS many{_SINCE} GROUP BY status", params)
+    rows = await tx.fetch_all(
+        "SELECT status, COUNT(*) AS many, COUNT(csat_score) AS rated, SUM(csat_score) AS score"
+        f"{_SINCE} GROUP BY status",
+        params,
+    )
     by_status = dict.fromkeys(("open", "pending", "snoozed", "closed"), 0)
     by_status |= {row["status"]: row["many"] for row in rows}
-    rated = await tx.fetch_one(
-        f"SELECT COUNT(csat_score) AS many, SUM(csat_score) AS score{_SINCE}", params
-    )
-    assert rated is not None
-    many = rated["many"]
+    rated, score = sum(row["rated"] for row in rows), sum(row["score"] or 0 for row in rows)
     return StatsAnswer(
         since=to_rfc3339(since_ms),
         opened=sum(by_status.values()),
@@ -31,7 +31,7 @@ async def stats_of(tx: Tx, project_id: str, since_ms: int, sla: SlaClocks) -> St
         first_response_seconds=await _percentiles(tx, "first_response_at_ms", params),
         resolution_seconds=await _percentiles(tx, "closed_at_ms", params),
         sla=TargetShares.of(await sla.ends_since(tx, project_id, since_ms)),
-        csat=Rating(count=many, average=round(rated["score"] / many, 2) if many else None),
+        csat=Rating(count=rated, average=round(score / rated, 2) if rated else None),
     )
 
 
