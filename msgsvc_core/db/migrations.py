@@ -5,7 +5,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -119,8 +119,9 @@ async def _upgrade_postgres(
             if _contracts(steps, schema):
                 await _lock(guard, CONTRACT_LOCK)
                 await _check_no_others(guard, session_name(sources))
-            for group in _groups(steps, schema):
-                await _apply_group(engine, group, sources)
+            new = {each.owner for each in schema if each.is_new}
+            for group in _groups(steps, new):
+                await _apply_group(engine, group, sources, is_new=group[0].owner in new)
             return steps
     finally:
         await engine.dispose()
@@ -150,13 +151,12 @@ def _contracts(steps: Sequence[Step], schema: Schema) -> bool:
     return any(step.phase == "contract" and step.owner in used for step in steps)
 
 
-def _groups(steps: Sequence[Step], schema: Schema) -> Iterator[list[Step]]:
-    """The steps of each transaction: those that create new tables together, all others alone, so that their
-    locks are short."""
-    new = {each.owner for each in schema if each.is_new}
+def _groups(steps: Sequence[Step], new: Collection[str]) -> Iterator[list[Step]]:
+    """The steps of each transaction: those of `new` owners together, all others alone, so that their locks
+    are short."""
     group = list[Step]()
     for step in steps:
-        if step.owner in new and step.transactional:
+        if step.owner in new:
             group.append(step)
             continue
         if group:
@@ -168,13 +168,19 @@ def _groups(steps: Sequence[Step], schema: Schema) -> Iterator[list[Step]]:
 
 
 async def _apply_group(
-    engine: AsyncEngine, group: Sequence[Step], sources: Sequence[MigrationSource]
+    engine: AsyncEngine,
+    group: Sequence[Step],
+    sources: Sequence[MigrationSource],
+    *,
+    is_new: bool,
 ) -> None:
     def run(connection: Connection) -> None:
+        if is_new:
+            event.listen(connection, "before_cursor_execute", _index_at_once, retval=True)
         for step in group:
-            _apply(connection, _source_of(step, sources), step)
+            _apply(connection, _source_of(step, sources), step, in_transaction=is_new)
 
-    if not group[0].transactional:
+    if not is_new and not group[0].transactional:
         await _drop_invalid_indexes(engine, group[0].owner)
         async with engine.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -198,6 +204,18 @@ async def _apply_group(
             return
         await asyncio.sleep(LOCK_PAUSES_S[min(attempt, len(LOCK_PAUSES_S) - 1)])
     raise refusal
+
+
+def _index_at_once(
+    _connection: Connection,
+    _cursor: Any,
+    statement: str,
+    parameters: Any,
+    _context: Any,
+    _executemany: bool,
+) -> tuple[str, Any]:
+    """Tables that nobody writes to yet are indexed in the transaction that creates them."""
+    return statement.replace(" INDEX CONCURRENTLY ", " INDEX "), parameters
 
 
 async def _drop_invalid_indexes(engine: AsyncEngine, owner: str) -> None:
@@ -243,13 +261,15 @@ def _source_of(step: Step, sources: Sequence[MigrationSource]) -> MigrationSourc
     return next(source for source in sources if source.owner == step.owner)
 
 
-def _apply(connection: Connection, source: MigrationSource, step: Step) -> None:
+def _apply(
+    connection: Connection, source: MigrationSource, step: Step, *, in_transaction: bool = False
+) -> None:
     scripts = scripts_of(source)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:
         return scripts._upgrade_revs(step.revision, revision)
 
-    in_transaction = step.transactional or connection.dialect.name == "sqlite"
+    in_transaction |= step.transactional or connection.dialect.name == "sqlite"
     with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(
             connection=connection,

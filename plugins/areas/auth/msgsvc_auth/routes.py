@@ -39,8 +39,9 @@ async def create_session(
     sign_in: SignIn,
     addressed: AddressedSignIns,
 ) -> SessionAnswer:
-    """Starts a sign-in: returns links and QR codes to the bots, which ask the person; with an `address`, the
-    person is asked there.
+    """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
+
+    With an `address`, the person is asked there at once, and there are no links.
 
     Poll the status every `interval` seconds, or redirect the person to a link and handle their return
     at `callback_url`. Both ways return the same code.

@@ -2052,10 +2052,9 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.SessionAnswer:
-        """Starts a sign-in: returns links and QR codes to the bots, which ask the person; with an
-        `address`, the
+        """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
 
-        person is asked there.
+        With an `address`, the person is asked there at once, and there are no links.
 
         Poll the status every `interval` seconds, or redirect the person to a link and handle their
         return

@@ -1718,7 +1718,7 @@ export class MembersResource extends Resource {
 /** `client.auth.sessions`. */
 export class AuthSessionsResource extends SessionWaiting {
   /**
-   * person is asked there.
+   * With an `address`, the person is asked there at once, and there are no links.
    *
    * Poll the status every `interval` seconds, or redirect the person to a link and handle their return at
    * `callback_url`. Both ways return the same code.

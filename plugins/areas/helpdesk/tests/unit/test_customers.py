@@ -93,6 +93,11 @@ def params(ctx: FakeInboundContext, words: str) -> list[dict[str, Any]]:
 # ---- messages -----------------------------------------------------------------------------------
 
 
+def away(core: FakeContext) -> AwayMessages:
+    hours = DeskHours(sla=SlaSettings(jobs=core.jobs))
+    return AwayMessages(clock=core.clock, hours=hours, default_lang="en")
+
+
 def bot(core: FakeContext, *, acknowledge: bool = True) -> HelpdeskBot:
     return HelpdeskBot(
         projects=core.projects,
@@ -100,11 +105,7 @@ def bot(core: FakeContext, *, acknowledge: bool = True) -> HelpdeskBot:
         messages=core.messages,
         files=core.files,
         tickets=tickets(core),
-        away=AwayMessages(
-            clock=core.clock,
-            hours=DeskHours(sla=SlaSettings(jobs=core.jobs)),
-            default_lang="en",
-        ),
+        away=away(core),
         settings=HelpdeskSettings(acknowledge=acknowledge),
     )
 
