@@ -52,6 +52,9 @@ HIDE = """(selector) => {
   for (const one of document.querySelectorAll(selector)) one.style.display = "none";
 }"""
 
+#: What a page loads by itself when it is opened, e.g. the preview of a message, is there.
+COMPLETE = "() => !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')"
+
 SETTLED = """() => document.fonts.ready.then(() => new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => done(null)));
 }))"""
@@ -96,6 +99,7 @@ class Windows:
             self._complaints.clear()
             await window.emulate_media(color_scheme="light")
             await window.goto(self._place.url + page.url, wait_until="load")
+            await window.wait_for_function(COMPLETE)
             yield Opened(page, window, list(self._complaints))
 
     async def close(self) -> None:
