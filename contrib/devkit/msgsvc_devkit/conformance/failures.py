@@ -28,6 +28,9 @@ CALLS = (
     "poll_updates",
 )
 
+#: Looks, of a hundredth of a second each, for a message of which the platform does not tell that it is there.
+HANGS_AFTER = 50
+
 
 class Failures(Stage):
     """Failures of calls to the platform."""
@@ -133,7 +136,10 @@ class Failures(Stage):
         await messenger.break_next("hang")
         message = plainest("cancelled", channel.capabilities)
         call = asyncio.ensure_future(channel.send(chat_id, keyed(message)))
-        while message.text not in {one.text for one in await messenger.shown()}:
+        # A channel may look something up before it sends, and a platform may hang before it shows anything.
+        for _ in range(HANGS_AFTER):
+            if message.text in {one.text for one in await messenger.shown()}:
+                break
             assert not call.done(), f"`send` ended though the platform did not answer: {call}"
             await asyncio.sleep(0.01)  # polled: the state of a fake can't be awaited
         call.cancel()
