@@ -51,6 +51,17 @@ def drawn_there() -> Drawn | None:
     return Drawn(**json.loads(RECORD.read_text("utf-8"))) if RECORD.exists() else None
 
 
+def is_drawn_alike(probe: Image.Image, *, accepting: bool) -> bool:
+    """Whether this machine draws letters and lines as that on which pictures were accepted."""
+    stored, drawn = ACCEPTED / "probe.webp", shrunk(probe)
+    if accepting:
+        ACCEPTED.mkdir(exist_ok=True)
+        _save(drawn, stored)
+        return True
+    with Image.open(stored) as accepted:
+        return difference(accepted.convert("RGB"), drawn)[0] == 0
+
+
 class Album:
     """Pictures of one language and size. Accepts them, or tells those that differ."""
 
@@ -77,6 +88,14 @@ class Album:
             self.found.append(f"{file}: new, and not accepted")
         else:
             self._compare(file, picture, whole)
+
+    def differs(self, name: str, scheme: str, picture: Image.Image) -> bool:
+        """Whether a picture is another than the accepted one."""
+        stored = ACCEPTED / f"{name}.{self._suffix}.{scheme}.webp"
+        if self._accepting or not stored.exists():
+            return False
+        with Image.open(stored) as accepted:
+            return difference(accepted.convert("RGB"), shrunk(picture))[0] > MOST_PIXELS
 
     def finish(self) -> None:
         """Drops, or tells, accepted pictures of pages that are gone, and writes the report."""

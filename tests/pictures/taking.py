@@ -55,6 +55,16 @@ HIDE = """(selector) => {
 #: What a page loads by itself when it is opened, e.g. the preview of a message, is there.
 COMPLETE = "() => !document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')"
 
+#: Letters, lines, curves and shades that are of no page: machines that draw these alike draw pages alike.
+PROBE = """<!doctype html><body style="margin:20px;font:16px/1.5 'DejaVu Sans',sans-serif;color:#123">
+<h1>Sphinx of black quartz, judge my vow 0123456789</h1><p><b>Съешь ещё этих мягких французских булок</b></p>
+<p style="font-size:12px;color:#767676">The quick brown fox</p><code
+ style="font:13px 'DejaVu Sans Mono',monospace">{}[]</code>
+<div style="width:200px;height:60px;border:1px solid #999;border-radius:12px;
+box-shadow:0 2px 8px #0004"></div>
+<svg width="80" height="80"><circle cx="40" cy="40" r="30" fill="none"
+ stroke="#175" stroke-width="3"/></svg>"""
+
 SETTLED = """() => document.fonts.ready.then(() => new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => done(null)));
 }))"""
@@ -148,6 +158,18 @@ async def take(opened: Opened, scheme: Scheme) -> Image.Image:
     height = await window.evaluate("() => document.documentElement.scrollHeight")
     shot = await (_top(window) if height > TALLEST else _whole(window))
     return await asyncio.to_thread(_opened, shot)
+
+
+async def take_probe(browser: Browser) -> Image.Image:
+    """How this machine draws `PROBE`."""
+    context = await browser.new_context(viewport={"width": 600, "height": 400})
+    try:
+        window = await context.new_page()
+        await window.set_content(PROBE)
+        await window.evaluate(SETTLED)
+        return await asyncio.to_thread(_opened, await _whole(window))
+    finally:
+        await context.close()
 
 
 async def _whole(window: Page) -> bytes:
