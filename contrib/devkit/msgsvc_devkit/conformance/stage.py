@@ -40,7 +40,8 @@ class Stage:
     async def service(self, messenger: Messenger, tmp_path: Path) -> AsyncIterator[Service]:
         """The service that creates the channel; not started, so that only the check calls the channel."""
         service = new_service(self.plugin, self.kind, messenger.settings, tmp_path)
-        # Its database has no tables: no update was ever processed.
+        # Its database has no tables: no update was ever processed. The ignored check forbids to replace a
+        # method, which is meant.
         service.inbound.last_update_ms = _never  # type: ignore[method-assign, assignment]
         yield service
         await service.channels.close()

@@ -110,9 +110,9 @@ class EmailMessenger(Messenger):
 
 
 def media_type_of(mail: Mail) -> MediaType | None:
+    types: dict[str, MediaType] = {"image": "image", "video": "video"}
     for file in mail.attachments:
-        kind = file.mime_type.partition("/")[0]
-        return kind if kind in {"image", "video"} else "document"  # type: ignore[return-value]
+        return types.get(file.mime_type.partition("/")[0], "document")
     return None
 
 

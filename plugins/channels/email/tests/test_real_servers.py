@@ -27,6 +27,7 @@ from msgsvc_helpdesk import plugin as helpdesk
 from .conftest import BASE_URL, MEDIA
 from .real_servers import GONE, PASSWORD, RealServers, real_servers, why_not
 
+# Without the servers, or without the right to start them: `why_not` says which.
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "they run")
 
 ANN = "ann@people.example"

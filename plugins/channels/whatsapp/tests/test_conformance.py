@@ -102,7 +102,7 @@ class WhatsAppMessenger(Messenger):
             await self.fail_next(Reason.PLATFORM_UNAVAILABLE)
         else:
             done: dict[Fault, Break] = {"504": "gateway", "reset": "lost"}
-            self._platform.faults.break_next(done.get(fault, fault))  # type: ignore[arg-type]
+            self._platform.faults.break_next(done.get(fault, fault))  # type: ignore[arg-type] - the other names are the same
 
     async def kill(self) -> None:
         await self._platform.kill()

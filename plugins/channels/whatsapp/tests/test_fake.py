@@ -169,7 +169,7 @@ async def test_a_marketing_template_does_not_reach_who_opted_out(http, platform,
     ],
 )
 async def test_only_links_with_a_text_to_this_number_can_be_opened(platform, ann, link):
-    with pytest.raises(ValueError):  # noqa: PT011 - of any kind
+    with pytest.raises(ValueError):  # noqa: PT011 - reading an address may fail in many ways
         await ann.open(link)
 
 
