@@ -4,37 +4,55 @@ columns that are not copied."""
 from msgsvc_core.bulk_actions.engine import FINISHED
 from msgsvc_core.bulk_actions.engine import RETENTION as BULK_ACTIONS
 from msgsvc_core.bulk_actions.models import BulkActionFinished
+from msgsvc_core.bulk_actions.personal_data import PERSONAL_DATA as OF_BULK
 from msgsvc_core.channels import retention as channels
 from msgsvc_core.channels.linked_buttons import SEALED as BUTTON_PAGES
 from msgsvc_core.channels.offers import SEALED as CHANNEL_QUESTIONS
+from msgsvc_core.channels.personal_data import PERSONAL_DATA as OF_CHANNELS
+from msgsvc_core.channels.project_channels.models import ChannelRequestFinished
+from msgsvc_core.channels.project_channels.requests import FINISHED as CHANNEL_REQUEST_FINISHED
 from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import retention as events
 from msgsvc_core.events.contract import EventSpec
+from msgsvc_core.events.personal_data import PERSONAL_DATA as OF_EVENTS
 from msgsvc_core.events.tracked import EventTracked
 from msgsvc_core.files.fetching import SEALED as FILE_SOURCES
+from msgsvc_core.files.personal_data import PERSONAL_DATA as OF_FILES
 from msgsvc_core.http.idempotency import SEALED as STORED_RESPONSES
 from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
 from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
+from msgsvc_core.mailings.personal_data import PERSONAL_DATA as OF_MAILINGS
 from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
+from msgsvc_core.members.personal_data import PERSONAL_DATA as OF_MEMBERS
 from msgsvc_core.messages.indexing import NOT_COPIED as MESSAGE_COLUMNS
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
+    DeliveryDelivered,
     DeliveryFailed,
+    DeliveryRead,
     DeliverySuccess,
 )
+from msgsvc_core.messages.personal_data import PERSONAL_DATA as OF_MESSAGES
 from msgsvc_core.security import key_canary
 from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS
+from msgsvc_core.subscribers.imports.models import ImportFinished
+from msgsvc_core.subscribers.imports.service import FINISHED as IMPORT_FINISHED
+from msgsvc_core.subscribers.imports.service import NOTES as IMPORT_NOTES
+from msgsvc_core.subscribers.imports.service import SLICES as IMPORT_SLICES
+from msgsvc_core.subscribers.imports.service import retention_rule as imports_retention
 from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
     PermissionChanged,
     SubscriptionCreated,
     SubscriptionDeleted,
 )
+from msgsvc_core.subscribers.personal_data.declarations import PERSONAL_DATA as OF_SUBSCRIBERS
 
 CORE_EVENTS = (
     EventSpec(
@@ -63,6 +81,13 @@ CORE_EVENTS = (
         group="people",
     ),
     EventSpec(
+        IMPORT_FINISHED,
+        "An import of people ended, whether completed, cancelled or failed; also one that was only tried.",
+        ImportFinished,
+        of_subscriber=False,
+        group="people",
+    ),
+    EventSpec(
         "event.tracked",
         "You reported an event by `POST /v1/events`.",
         EventTracked,
@@ -83,6 +108,20 @@ CORE_EVENTS = (
         group="sending",
     ),
     EventSpec(
+        "delivery.delivered",
+        "The messenger reported that a message arrived, where it reports that.",
+        DeliveryDelivered,
+        in_history=False,
+        group="sending",
+    ),
+    EventSpec(
+        "delivery.read",
+        "The messenger reported that a message was read, where it reports that.",
+        DeliveryRead,
+        in_history=False,
+        group="sending",
+    ),
+    EventSpec(
         "batch.completed",
         "Every message of a `POST /v1/send/batch` is sent, failed or skipped.",
         BatchCompleted,
@@ -94,6 +133,13 @@ CORE_EVENTS = (
         "A user pressed a button of one of your messages.",
         ButtonClicked,
         group="people",
+    ),
+    EventSpec(
+        CHANNEL_REQUEST_FINISHED,
+        "A bot that you requested was made, and is connected or could not be.",
+        ChannelRequestFinished,
+        of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         "channel.stopped",
@@ -138,6 +184,8 @@ CORE_EVENTS = (
 CORE_SEALED = (
     CHANNEL_SETTINGS,
     CONTACTS,
+    IMPORT_SLICES,
+    IMPORT_NOTES,
     key_canary.SEALED,
     *CHANNEL_QUESTIONS,
     BUTTON_PAGES,
@@ -145,6 +193,18 @@ CORE_SEALED = (
     STORED_RESPONSES,
 )
 
+
+#: What the core stores about a subscriber.
+CORE_PERSONAL_DATA: tuple[PersonalData, ...] = (
+    *OF_SUBSCRIBERS,
+    *OF_CHANNELS,
+    *OF_MESSAGES,
+    *OF_MAILINGS,
+    *OF_EVENTS,
+    *OF_FILES,
+    *OF_MEMBERS,
+    *OF_BULK,
+)
 
 #: Columns that a copy of the database leaves out, with the reason.
 CORE_NOT_COPIED = {**MESSAGE_COLUMNS}
@@ -161,6 +221,7 @@ def retention_rules(settings: Settings) -> list[RetentionRule]:
         events.retention_rule(event_days=limits.event_days),
         SUBSCRIPTION_LINKS,
         BULK_ACTIONS,
+        imports_retention(import_days=limits.import_days),
         MEMBER_LINKS,
         LIMIT_HITS,
     ]

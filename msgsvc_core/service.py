@@ -38,6 +38,10 @@ from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.outbound import OutboundGates
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
+from msgsvc_core.channels.project_channels.request_routes import (
+    router as channel_requests_router,
+)
+from msgsvc_core.channels.project_channels.requests import ChannelRequests
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.channels.project_channels.sync import ChannelSync
@@ -50,7 +54,7 @@ from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.troubles import ChannelTroubles
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
-from msgsvc_core.core_parts import CORE_EVENTS, CORE_SEALED, retention_rules
+from msgsvc_core.core_parts import CORE_EVENTS, CORE_PERSONAL_DATA, CORE_SEALED, retention_rules
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.dashboard.previewing import MessagePreviews
 from msgsvc_core.dashboard.writing import MessageChoices
@@ -99,6 +103,8 @@ from msgsvc_core.mailings.expansion import MailingExpansion
 from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
+from msgsvc_core.mailings.route_moves import MailingRoutes
+from msgsvc_core.mailings.route_watch import RouteWatch
 from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation
 from msgsvc_core.members import Members
@@ -119,7 +125,10 @@ from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.indexing import MessageFiling
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.outcomes import MessageOutcomes
+from msgsvc_core.messages.reports import DeliveryReports
 from msgsvc_core.messages.retention import MessagePurge
+from msgsvc_core.messages.route_moves import RouteMoves, merge_people
+from msgsvc_core.messages.route_progress import RouteProgress
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
@@ -136,6 +145,8 @@ from msgsvc_core.projects.branding.pages import branding_routes
 from msgsvc_core.projects.branding.routes import router as branding_router
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.routes import router as projects_router
+from msgsvc_core.routing import RouteChooser, Routes
+from msgsvc_core.routing.routes import router as routes_router
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.subscribers import Subscribers
@@ -148,11 +159,18 @@ from msgsvc_core.subscribers.conversation import Conversation
 from msgsvc_core.subscribers.erasure import SubscriberErasure
 from msgsvc_core.subscribers.export_routes import router as export_router
 from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.imports import PeopleImports
+from msgsvc_core.subscribers.imports.routes import router as imports_router
+from msgsvc_core.subscribers.imports.rows import RowImporter
 from msgsvc_core.subscribers.leaving_routes import router as leaving_router
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
+from msgsvc_core.subscribers.people import People
+from msgsvc_core.subscribers.people.routes import router as people_router
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
+from msgsvc_core.subscribers.personal_data import PersonalDataExport
+from msgsvc_core.subscribers.personal_data.routes import router as personal_data_router
 from msgsvc_core.subscribers.phones import PlatformPhones
 from msgsvc_core.subscribers.preferences.pages import PreferencesPages
 from msgsvc_core.subscribers.preferences.service import Preferences
@@ -177,6 +195,7 @@ CORE_ROUTERS = (
     projects_router,
     branding_router,
     channels_router,
+    channel_requests_router,
     subscriber_routes.router,
     tags_router,
     subscriber_routes.tags_router,
@@ -184,10 +203,14 @@ CORE_ROUTERS = (
     subscriber_routes.permissions_router,
     leaving_router,
     export_router,
+    people_router,
+    imports_router,
+    personal_data_router,
     bulk_actions_router,
     messages_router,
     batches_router,
     templates_router,
+    routes_router,
     files_router,
     events_router,
     members_router,
@@ -340,27 +363,28 @@ class Service:
             clock=self.clock, events=self.events, max_permissions=limits.permissions
         )
         self.greetings = Greetings(texts=self.texts, outbox=self.outbox, projects=self.projects)
+        subscribing = Subscribing(
+            clock=self.clock,
+            texts=self.texts,
+            events=self.events,
+            channels=self.channels,
+            tags=self.tags,
+            permissions=self.permissions,
+            greetings=self.greetings,
+            preferences=PreferencesLinks(
+                clock=self.clock,
+                secrets=self.secrets,
+                base_url=settings.base_url,
+                days=limits.preferences_days,
+            ),
+        )
         self.subscribers = Subscribers(
             db=self.db,
             events=self.events,
             channels=self.channels,
             tags=self.tags,
             permissions=self.permissions,
-            subscribing=Subscribing(
-                clock=self.clock,
-                texts=self.texts,
-                events=self.events,
-                channels=self.channels,
-                tags=self.tags,
-                permissions=self.permissions,
-                greetings=self.greetings,
-                preferences=PreferencesLinks(
-                    clock=self.clock,
-                    secrets=self.secrets,
-                    base_url=settings.base_url,
-                    days=limits.preferences_days,
-                ),
-            ),
+            subscribing=subscribing,
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
         )
@@ -374,6 +398,31 @@ class Service:
         )
         self.contacts = VerifiedContacts(
             clock=self.clock, secrets=self.secrets, channels=self.channels
+        )
+        self.people_imports = PeopleImports(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            secrets=self.secrets,
+            rows=RowImporter(
+                channels=self.channels,
+                texts=self.texts,
+                subscribers=self.subscribers,
+                subscribing=subscribing,
+                tags=self.tags,
+            ),
+            most_rows=limits.import_rows,
+            most_bytes=limits.import_bytes,
+        )
+        self.people = People(
+            subscribers=self.subscribers, contacts=self.contacts, on_merged=merge_people
+        )
+        self.personal_data = PersonalDataExport(
+            clock=self.clock,
+            subscribers=self.subscribers,
+            people=self.people,
+            contacts=self.contacts,
+            declared=[*CORE_PERSONAL_DATA, *flatten(hook.register_personal_data())],
         )
         self.button_pages = ButtonPages(
             clock=self.clock,
@@ -474,6 +523,14 @@ class Service:
             has_subscribers=self.subscribers.has_bot,
             settings=settings,
         )
+        self.channel_requests = ChannelRequests(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            channels=self.channels,
+            own_channels=self.own_channels,
+            settings=settings,
+        )
         self.message_files = MessageFiles(
             enabled=settings.media.check, checks=lambda: self.media.checks
         )
@@ -486,6 +543,18 @@ class Service:
             languages=settings.languages,
             default_lang=settings.default_lang,
             most=settings.limits.templates,
+        )
+        self.routes = Routes(
+            clock=self.clock,
+            channels=self.channels,
+            limits=settings.limits,
+            chooser=RouteChooser(
+                db=self.db,
+                channels=self.channels,
+                find_stopped=self.channel_states.find_stopped,
+                subscribers=self.subscribers,
+                permissions=self.permissions,
+            ),
         )
         self.batch_counts = BatchCounts(clock=self.clock, events=self.events)
         self.messages = Messages(
@@ -502,6 +571,8 @@ class Service:
                 permissions=self.permissions,
                 templates=self.templates,
                 limits=message_limits,
+                routes=self.routes,
+                clock=self.clock,
             ),
             changes=MessageChanges(
                 clock=self.clock,
@@ -512,12 +583,21 @@ class Service:
                 limits=message_limits,
             ),
         )
+        route_moves = RouteMoves(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            subscribers=self.subscribers,
+            chooser=self.routes.chooser,
+        )
+        self.route_progress = RouteProgress(moves=route_moves, batches=self.batch_counts)
         self.message_outcomes = MessageOutcomes(
             clock=self.clock,
             events=self.events,
             metrics=self.metrics,
             subscribers=self.subscribers,
             batches=self.batch_counts,
+            routed=route_moves,
         )
         self.batches = Batches(
             clock=self.clock,
@@ -528,7 +608,9 @@ class Service:
             most=settings.limits.batch_messages,
         )
         link_tracking = LinkTracking(secrets=self.secrets, base_url=settings.base_url)
-        audience_names = AudienceNames(tags=self.tags, permissions=self.permissions)
+        audience_names = AudienceNames(
+            tags=self.tags, permissions=self.permissions, routes=self.routes
+        )
         self.mailings = Mailings(
             clock=self.clock,
             jobs=self.jobs,
@@ -639,6 +721,13 @@ class Service:
             sender=self.channel_sender,
         )
         self.message_filing = MessageFiling(db=self.db)
+        mailing_routes = MailingRoutes(
+            clock=self.clock,
+            jobs=self.jobs,
+            channels=self.channels,
+            subscribers=self.subscribers,
+            find_stopped=self.channel_states.find_stopped,
+        )
         mailing_outcomes = MailingOutcomes(
             clock=self.clock,
             events=self.events,
@@ -646,6 +735,17 @@ class Service:
             retries=retries,
             default_lang=settings.default_lang,
             messages=self.message_outcomes,
+            routes=mailing_routes,
+        )
+        self.delivery_reports = DeliveryReports(
+            clock=self.clock,
+            jobs=self.jobs,
+            events=self.events,
+            subscribers=self.subscribers,
+            outcomes=self.message_outcomes,
+            # Batches last, as in `MessageOutcomes.count`.
+            counters=[mailing_outcomes, self.batch_counts],
+            routes=self.route_progress,
         )
         self.dead_mailings = DeadMailings(
             clock=self.clock,
@@ -678,6 +778,14 @@ class Service:
             retries=retries,
             on_dead=self.dead_mailings.dead_letter,
         )
+        self.route_watch = RouteWatch(
+            clock=self.clock,
+            jobs=self.jobs,
+            channels=self.channels,
+            mailings=self.mailings,
+            routes=mailing_routes,
+            find_troubled=self.channel_states.troubled,
+        )
         self.ledger_purge = LedgerPurge(
             clock=self.clock, recipient_days=settings.limits.recipient_days
         )
@@ -700,6 +808,9 @@ class Service:
             chats=self.subscribers,
             on_project_button=self.messages.button_pressed,
             on_phone=PlatformPhones(subscribers=self.subscribers, contacts=self.contacts).record,
+            on_report=self.delivery_reports.record,
+            on_answer=self.route_progress.answered,
+            on_bot_created=self.channel_requests.record,
         )
         self.inbound = Inbound(
             db=self.db,
@@ -947,12 +1058,15 @@ class Service:
     def job_specs(self) -> list[JobSpec]:
         plugins = flatten(self.plugins.hook.register_jobs())
         own = [
-            self.bot_calls.spec,
+            *self.bot_calls.specs,
             self.message_delivery.spec,
             self.message_editor.spec,
+            self.delivery_reports.spec,
+            self.route_progress.spec,
             self.batch_counts.spec,
             self.erasure.spec,
             self.bulk_actions.spec,
+            self.people_imports.spec,
             self.tags.spec,
             self.retention.spec,
             self.resealing.spec,
@@ -960,10 +1074,15 @@ class Service:
         mailing = [
             self.mailing_expansion.spec,
             self.mailing_sender.spec,
+            self.route_watch.spec,
             self.ledger_purge.spec,
         ]
         files = [self.file_fetcher.spec, self.file_purge.spec]
-        channels = [self.channel_states.spec, self.channel_outages.spec]
+        channels = [
+            self.channel_states.spec,
+            self.channel_outages.spec,
+            self.channel_requests.spec,
+        ]
         filing = [self.message_filing.spec] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, *channels, *plugins]
 
@@ -1137,6 +1256,9 @@ class Service:
             self.subscribers,
             self.bulk_actions,
             self.contacts,
+            self.people,
+            self.people_imports,
+            self.personal_data,
             self.tags,
             self.permissions,
             self.links,
@@ -1151,11 +1273,13 @@ class Service:
             self.member_links,
             self.messages,
             self.templates,
+            self.routes,
             self.batches,
             self.mailings,
             self.files,
             self.channels,
             self.own_channels,
+            self.channel_requests,
             self.channel_states,
             self.channel_outages,
             self.reception_health,
@@ -1167,6 +1291,7 @@ class Service:
             found.add(part)
         found.add(
             MessageChoices(
+                routes=self.routes,
                 tags=self.tags,
                 templates=self.templates,
                 permissions=self.permissions,
@@ -1216,6 +1341,7 @@ class Service:
             members=self.members,
             messages=self.messages,
             templates=self.templates,
+            routes=self.routes,
             mailings=self.mailings,
             media=lambda: self.media,
             sections=self._sections,

@@ -172,8 +172,12 @@ class Endpoint:
     media_type: str | None = None
     #: Such a response, for the documentation.
     example: str | None = None
-    #: The handler with its objects filled in; set by `bound`.
+    #: What takes long and needs no transaction: it gets what the request has, before there is one, and the
+    #: handler gets its result as `prepared`, with the parameters of the path.
+    prepare: HandlerFunction | None = None
+    #: The handler with its objects filled in; set by `bound`, as `call_prepare` is.
     call: HandlerFunction = _unbound
+    call_prepare: HandlerFunction = _unbound
 
     @cached_property
     def writes(self) -> bool:
@@ -185,7 +189,8 @@ class Endpoint:
 
     @cached_property
     def hints(self) -> dict[str, Any]:
-        return _hints_of(self.handler)
+        before = {} if self.prepare is None else _hints_of(self.prepare)
+        return {**before, **_hints_of(self.handler)}
 
     @cached_property
     def body(self) -> type[BaseModel] | None:
@@ -220,8 +225,11 @@ class Endpoint:
 
     def bound(self, providers: Providers) -> "Endpoint":
         """The endpoint with its handler's objects filled in. Raises `NotProvided`."""
-        given = {"ctx", "body", "query", "upload", *self.path_parameters}
-        return replace(self, call=providers.bind(self.handler, given))
+        given = {"ctx", "body", "query", "upload", "prepared", *self.path_parameters}
+        bound = replace(self, call=providers.bind(self.handler, given))
+        if self.prepare is not None:
+            bound = replace(bound, call_prepare=providers.bind(self.prepare, given))
+        return bound
 
     @property
     def summary(self) -> str:
@@ -284,8 +292,9 @@ class Router:
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: those of `get`, and `status` (200), `group_commit` (the handler fills
         `ctx.write_batch`), `batched_transaction` (it may have no transaction, see `ctx.optional_tx`),
-        `shows_secrets` (True; False skips the encryption of responses stored for idempotency keys), and
-        `audited` (recorded in the audit log: for changes of the configuration)."""
+        `shows_secrets` (True; False skips the encryption of responses stored for idempotency keys), `audited`
+        (recorded in the audit log: for changes of the configuration), and `prepare` (what is done before the
+        transaction, see `Endpoint`)."""
         return self.add("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Callable[[F], F]:

@@ -27,6 +27,7 @@ JOB_ID = "job_032aJamqrHJHdNg4bInY7j"
 EVENT_ID = "evt_032aJamqqzSvKd4eKyZSsW"
 FILE_ID = "fil_032aJamqr5AivmtULYtOMF"
 MEMBER_ID = "mem_032PUt3EK2cmwfF2t44HeH"
+CHANNEL_REQUEST_ID = "chr_032KwAtFuQ9d7TzXb4mLs1"
 
 #: What a file holds.
 FILE = "Order 1042: two cups, a teapot.\n"

@@ -36,6 +36,8 @@ class Upload:
         self.file.seek(0)
         # The file may be on disk, and reading it would block the event loop.
         digest = await asyncio.to_thread(_digest, self.file)
+        # The handler reads it from the beginning.
+        self.file.seek(0)
         return digest + self.filename.encode()
 
 

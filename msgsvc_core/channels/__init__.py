@@ -1,5 +1,6 @@
 """Messengers: the contract for channel plugins, inbound dispatch and the outbound gate."""
 
+from msgsvc_core.channels.bot_maker import BotMaker
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.context import ChannelContext, MediaFile, MediaSource
 from msgsvc_core.channels.contract import (
@@ -8,6 +9,7 @@ from msgsvc_core.channels.contract import (
     Channel,
     ChannelHealth,
     ChannelIdentity,
+    Identity,
     Pace,
     Receiving,
     WebhookHealth,
@@ -18,6 +20,7 @@ from msgsvc_core.channels.failures import (
     ForeignBot,
     InvalidMiniApp,
     InvalidWebhook,
+    LimitReached,
     Reason,
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
@@ -30,11 +33,14 @@ from msgsvc_core.channels.platform_sign_in import (
     PlatformSignInRefused,
 )
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.spending import Budget, ChannelSpending
 from msgsvc_core.channels.updates import (
     Blocked,
+    BotCreated,
     ButtonPressed,
     ChannelUser,
     ChatMoved,
+    DeliveryReported,
     MessageEdited,
     MessageReceived,
     MiniAppUser,
@@ -51,7 +57,10 @@ from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, Outgo
 __all__ = [
     "Blocked",
     "BotCommand",
+    "BotCreated",
+    "BotMaker",
     "BotProfile",
+    "Budget",
     "Button",
     "ButtonPressed",
     "Capabilities",
@@ -61,19 +70,23 @@ __all__ = [
     "ChannelIdentity",
     "ChannelKind",
     "ChannelNotReady",
+    "ChannelSpending",
     "ChannelUser",
     "Channels",
     "Chat",
     "ChatColours",
     "ChatMoved",
     "DeliveryError",
+    "DeliveryReported",
     "ForeignBot",
     "Format",
+    "Identity",
     "Inbound",
     "InboundContext",
     "InboundRule",
     "InvalidMiniApp",
     "InvalidWebhook",
+    "LimitReached",
     "Media",
     "MediaFile",
     "MediaSource",

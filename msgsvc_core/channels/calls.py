@@ -1,4 +1,4 @@
-"""Jobs of system messages: sends, edits and answers to buttons, in the channel's lane.
+"""Jobs of system messages: sends, edits, answers to buttons and new threads, in the channel's lane.
 
 Handlers enqueue them in their transaction; no platform is called inside a transaction.
 """
@@ -14,7 +14,7 @@ import structlog
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
-from msgsvc_core.channels.outbox import EXPIRED, JOB, SENT, BotOutbox
+from msgsvc_core.channels.outbox import EXPIRED, JOB, OPEN_THREAD, SENT, BotOutbox
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.markup import to_spans
@@ -79,15 +79,22 @@ class BotCalls:
         self._sender = sender
 
     @property
-    def spec(self) -> JobSpec:
-        return JobSpec(
-            JOB,
-            self.run,
-            max_attempts=MAX_ATTEMPTS,
-            backoff=BACKOFF,
-            on_dead=self.on_dead,
-            sends="replies of bots; dropped an hour after they were written",
-        )
+    def specs(self) -> list[JobSpec]:
+        kinds = {
+            JOB: "replies of bots; dropped an hour after they were written",
+            OPEN_THREAD: "topics of chats; dropped an hour after they were asked for",
+        }
+        return [
+            JobSpec(
+                name,
+                self.run,
+                max_attempts=MAX_ATTEMPTS,
+                backoff=BACKOFF,
+                on_dead=self.on_dead,
+                sends=sends,
+            )
+            for name, sends in kinds.items()
+        ]
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Makes the calls of a batch: chats concurrently, the calls of one chat in order."""
@@ -143,6 +150,8 @@ class BotCalls:
         an edit is sent as a new message, since users look for news at the end of the chat. What the
         platform can't show is logged and not sent. Returns the reference of a sent message."""
         payload = job.payload
+        if job.name == OPEN_THREAD:
+            return await self._open_thread(channel, payload, job.job_id)
         if payload["call"] == "answer_button":
             await channel.answer_button(payload["button_ref"], payload["text"])
             return None
@@ -155,17 +164,25 @@ class BotCalls:
             log.warning("channel_call_otherwise", channel=channel.key, error=error.text)
             return await self._show(channel, payload, otherwise, f"{job.job_id}-otherwise")
 
-    async def _show(
-        self, channel: Channel, payload: dict[str, Any], sealed: str, key: str
-    ) -> str | None:
+    async def _open_thread(self, channel: Channel, payload: dict[str, Any], key: str) -> str | None:
+        if not channel.capabilities.threads:
+            return None
+        title = self._unsealed(channel, payload["sealed"], key).text
+        return await channel.open_thread(payload["chat_id"], title)
+
+    def _unsealed(self, channel: Channel, sealed: str, key: str) -> OutgoingMessage:
         try:
-            unsealed = self._outbox.unseal(sealed)
+            return self._outbox.unseal(sealed)
         except DecryptionError:
             log.error("channel_call_unreadable", channel=channel.key, job_id=key)
             raise LocalFailure(
                 Reason.UNKNOWN, "no secret key decrypts the message any more"
             ) from None
-        message = _adapted(unsealed, channel.capabilities)
+
+    async def _show(
+        self, channel: Channel, payload: dict[str, Any], sealed: str, key: str
+    ) -> str | None:
+        message = _adapted(self._unsealed(channel, sealed, key), channel.capabilities)
         if problem := channel.problem(message):
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
         takes = channel.capabilities
@@ -193,7 +210,7 @@ def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
         message = replace(message, text="".join(span.text for span in spans), format="plain")
     if message.media and message.media.type not in takes.media_types:
         message = replace(message, media=None)
-    if not takes.answers:
+    if takes.buttons_of(message) == "links":
         rows = (tuple(b for b in row if b.url is not None) for row in message.buttons)
         message = replace(message, buttons=tuple(row for row in rows if row))
     return message

@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Literal, get_args
 
+from msgsvc_core.channels.bot_maker import BotMaker
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
 from msgsvc_core.channels.look import MessengerLook
 from msgsvc_core.channels.platform_sign_in import PlatformSignIn
+from msgsvc_core.channels.spending import Budget
 from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
 from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.visible_text import has_visible
 
 #: What a platform has for buttons: native buttons; buttons that can only open URLs, so that the others open a
@@ -20,8 +24,12 @@ from msgsvc_core.kernel.visible_text import has_visible
 Buttons = Literal["native", "pages", "words", "links"]
 
 #: What the platform knows its users by, and so what a sign-in proves: an account on the platform, access to a
-#: mailbox, a phone number, or an account that a homeserver of the user's choice vouches for.
+#: mailbox, a phone number, by a text message to it, or an account that a homeserver of the user's choice
+#: vouches for.
 Identity = Literal["account", "mailbox", "phone", "homeserver"]
+
+#: What a platform reports of messages after it has accepted them, where it is able to.
+Report = Literal["delivered", "read"]
 
 #: Maximum length of the instruction for numbered replies, in any language.
 HINT_LENGTH = 60
@@ -52,6 +60,10 @@ class Capabilities:
     #: press.
     buttons: Buttons = "native"
     identity: Identity = "account"
+    #: Whether the platform vouches for who answers a question. If senders can be forged, a question that only
+    #: its recipient may answer (`OutgoingMessage.recipient_only`), e.g. a sign-in, gets buttons as with
+    #: `pages`: who opens their URL has read the message.
+    proves_answers: bool = True
     #: Whether people are known by an address before they ever wrote, e.g. an email address or a phone number:
     #: see `Channel.parse_address`.
     addresses: bool = False
@@ -70,6 +82,9 @@ class Capabilities:
     receives_files: bool = False
     #: Whether updates report which message a reply refers to (`MessageReceived.reply_to`).
     tells_replies: bool = False
+    #: Whether a chat can have threads, e.g. topics: `open_thread` opens them, `OutgoingMessage.thread` and
+    #: `Update.thread` name them.
+    threads: bool = False
     #: HTTP methods of the platform's calls to `/hooks/<key>` and below; others get 405.
     hook_methods: frozenset[str] = frozenset({"POST"})
     #: Whether there is a menu of the bot's commands, which `set_commands` fills.
@@ -78,6 +93,9 @@ class Capabilities:
     #: same `OutgoingMessage.key`, and `send` returns the same id each time. A call with a lost response is
     #: then repeated, and no message ends as `unknown` because of a broken connection or a crash.
     repeatable: bool = False
+    #: What the platform reports of messages that it has accepted, each by an update `DeliveryReported`: that
+    #: they arrived, that the user has read them. It may report failures too.
+    reports: frozenset[Report] = frozenset()
 
     def __post_init__(self) -> None:
         if self.buttons not in get_args(Buttons):
@@ -94,6 +112,17 @@ class Capabilities:
     def answers(self) -> bool:
         """Whether users can answer a question with buttons: by pressing one, or by replying."""
         return self.buttons != "links"
+
+    @property
+    def asks_recipients(self) -> bool:
+        """Whether a question that only its recipient may answer can be sent: see `proves_answers`."""
+        return self.answers or not self.proves_answers
+
+    def buttons_of(self, message: OutgoingMessage) -> Buttons:
+        """The form of a message's buttons."""
+        if message.recipient_only and not self.proves_answers:
+            return "pages"
+        return self.buttons
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +154,7 @@ class ChannelHealth:
     bot. For a `DeliveryError` this is its `reason.retryable`.
 
     `account` is the platform's own id of the bot, the same for every token: updates received with one token
-    are recognised with the next.
+    are recognised with the next. The core does not pass it back to the channel.
     """
 
     ok: bool
@@ -184,6 +213,10 @@ class Channel(ABC):
     receiving: Receiving = "nothing"
     #: Set if people can sign in on the platform's own page.
     platform_sign_in: PlatformSignIn | None = None
+    #: Set if people can make further bots on the platform, which this one manages.
+    bot_maker: BotMaker | None = None
+    #: Set if calls cost something: what the channel may take a day, by `ChannelSpending` and before the call.
+    budget: Budget | None = None
 
     def __init__(self, identity: ChannelIdentity) -> None:
         self.identity = identity
@@ -212,17 +245,31 @@ class Channel(ABC):
         A chat that the user has left is `chat_not_found`, even if the platform would accept the message.
         """
 
+    async def open_thread(self, chat_id: str, title: str) -> str | None:
+        """Opens a thread in the chat; returns the platform's id of it, unique within the chat. None if this
+        bot or this chat has none, e.g. because the bot's owner has not enabled them.
+
+        A title that is longer than the platform takes is shortened. Called if `capabilities.threads` is
+        True, and again after a crash, which may leave an empty thread behind. A message to a thread that is
+        no longer there is sent to the chat itself.
+        """
+        # Not abstract: most platforms have none.
+        raise NotImplementedError("where capabilities.threads is True, implement open_thread")
+
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
         A deleted message is `invalid_message`. The file is replaced by that of `message` if there is one and
-        the channel supports it (`edit_media`). An edit without changes is not an error.
+        the channel supports it (`edit_media`). An edit without changes is not an error. It is called again
+        after a failure whose outcome is unknown. `message.key` is empty: a platform that wants a transaction
+        id gets a new one, since a message that is edited to and fro is not a repetition.
         """
 
     @abstractmethod
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        """Deletes a message with all its edits; deleting it again is not an error."""
+        """Deletes a message with all its edits; deleting it again is not an error, nor is a repeated call
+        with one transaction id, e.g. a hash of `message_ref`."""
 
     @abstractmethod
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
@@ -297,6 +344,28 @@ class Channel(ABC):
         """
         # Not abstract: on most platforms only a user can begin.
         raise NotImplementedError("where capabilities.addresses is True, implement parse_address")
+
+    def parse_chat_id(self, text: str) -> str:
+        """The id of a person as another program of the platform has stored it, for imports, in the form of
+        `ChannelUser.user_id`.
+
+        Only on a platform where the chat with a person has the person's id. Raises `InvalidValue`, which does
+        not repeat the id, for anything else, such as the id of a group. Makes no network calls. Not called if
+        `capabilities.addresses` is True.
+        """
+        raise InvalidValue("people of this messenger can't be imported: they begin by a link")
+
+    async def limitation(self, tx: Tx) -> str | None:
+        """What limits of the channel's own stop messages now, for an operator; None if none does.
+
+        Shown as trouble of the channel. Reads the database alone, and makes no network calls. A message that
+        such a limit stops raises `LimitReached` in `send`.
+        """
+        return None
+
+    async def lift_limitation(self, tx: Tx) -> bool:
+        """Has everything that `limitation` tells end now, by an operator's decision; False if nothing did."""
+        return False
 
     # ---- incoming -------------------------------------------------------------------------------
 

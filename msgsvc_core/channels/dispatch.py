@@ -21,9 +21,11 @@ from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundHand
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import (
     Blocked,
+    BotCreated,
     ButtonPressed,
     ChannelUser,
     ChatMoved,
+    DeliveryReported,
     MessageEdited,
     MessageReceived,
     Started,
@@ -56,12 +58,22 @@ class ChatDirectory(Protocol):
 #: Records a phone number that a platform has verified: key and name of the channel, and its user.
 PhoneRecorder = Callable[[Tx, str, str, ChannelUser], Awaitable[None]]
 
+#: Records that a user of a channel, by its key, has written or pressed a button.
+AnswerRecorder = Callable[[Tx, str, str], Awaitable[None]]
+
+#: Records what a platform reports of a message: the key of the channel, and its report.
+ReportRecorder = Callable[[Tx, str, DeliveryReported], Awaitable[None]]
+
+#: Records a bot that a person made: the key of the channel that manages it, and what it says.
+BotRecorder = Callable[[Tx, str, BotCreated], Awaitable[None]]
+
 
 class InboundDispatcher:
     """Passes updates to the rules that handle them.
 
     `on_project_button` handles presses of projects' buttons; `on_phone` is awaited after an update whose
-    platform tells the user's phone number."""
+    platform tells the user's phone number; `on_report` for what it reports of messages;
+    `on_answer` after a message or a press; `on_bot_created` for a bot that a person made."""
 
     def __init__(
         self,
@@ -72,8 +84,14 @@ class InboundDispatcher:
         chats: ChatDirectory,
         on_project_button: InboundHandler,
         on_phone: PhoneRecorder | None = None,
+        on_report: ReportRecorder | None = None,
+        on_answer: AnswerRecorder | None = None,
+        on_bot_created: BotRecorder | None = None,
     ) -> None:
+        self._on_answer = on_answer
+        self._on_bot_created = on_bot_created
         self._on_phone = on_phone
+        self._on_report = on_report
         self._texts = texts
         self._typed_answers = typed_answers
         self._start_codes = start_codes
@@ -105,6 +123,9 @@ class InboundDispatcher:
         await self._dispatch(ctx)
         if is_press:
             await self._follow_chat(ctx)
+        is_answer = is_press or isinstance(ctx.update, MessageReceived)
+        if is_answer and self._on_answer is not None:
+            await self._on_answer(ctx.tx, ctx.channel, ctx.update.user.user_id)
         if self._on_phone is not None and ctx.update.user.phone is not None:
             # Afterwards: what was handled may have subscribed the user.
             await self._on_phone(ctx.tx, ctx.channel, ctx.channel_name, ctx.update.user)
@@ -117,6 +138,14 @@ class InboundDispatcher:
                 await self._unknown_button(ctx)
             case _:
                 log.info("update_unclaimed", channel=ctx.channel)
+
+    async def record_report(self, tx: Tx, channel: str, report: DeliveryReported) -> None:
+        if self._on_report is not None:
+            await self._on_report(tx, channel, report)
+
+    async def record_bot(self, tx: Tx, channel: str, created: BotCreated) -> None:
+        if self._on_bot_created is not None:
+            await self._on_bot_created(tx, channel, created)
 
     async def _dispatch(self, ctx: InboundContext) -> None:
         match ctx.update:

@@ -1,6 +1,6 @@
 """Deletes queued system messages to an erased subscriber's chat."""
 
-from msgsvc_core.channels.outbox import JOB as CALL
+from msgsvc_core.channels.outbox import JOB, OPEN_THREAD
 from msgsvc_core.jobs.contract import JobContext
 from msgsvc_core.jobs.queue import JobQueue
 
@@ -10,7 +10,13 @@ async def erase_calls(
 ) -> None:
     """Deletes a lane's jobs that write to a deleted chat, created until `until_ms`."""
     async with ctx.reading() as tx:
-        found = await jobs.find_unclaimed(tx, lane, CALL, until_ms=until_ms, containing=chat_id)
+        found = [
+            job
+            for name in (JOB, OPEN_THREAD)
+            for job in await jobs.find_unclaimed(
+                tx, lane, name, until_ms=until_ms, containing=chat_id
+            )
+        ]
     # The text may stand anywhere in a payload.
     calls = [job_id for job_id, payload in found if payload.get("chat_id") == chat_id]
     if calls:

@@ -71,6 +71,21 @@ class LocalFailure(DeliveryError):
     unavailable. Says nothing about the platform."""
 
 
+class LimitReached(LocalFailure):
+    """A limit of the channel's own stops the message, e.g. against toll fraud, before the platform is called.
+
+    The message fails at once, as `rate_limited`: it would only wait behind others that the limit stops too.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Reason.RATE_LIMITED, text)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether the message waits instead of failing: not for a limit."""
+        return False
+
+
 class ChannelPaused(Exception):
     """The bot may not make calls now, or not in this chat: the platform asked to wait, or the bot is
     stopped. The call was not made, or refused for that reason."""

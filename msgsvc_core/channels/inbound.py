@@ -14,7 +14,7 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import ForeignBot
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.updates import ButtonPressed, Update
+from msgsvc_core.channels.updates import BotCreated, ButtonPressed, DeliveryReported, Update
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.kernel.clock import Clock
@@ -76,7 +76,7 @@ class InboundContext:
         return self.bot.capabilities.buttons == "words"
 
     async def reply(self, message: OutgoingMessage, *, asks: bool = False) -> None:
-        """Sends `message` to the chat, after the commit.
+        """Sends `message` to the chat, and there to the thread of the update, after the commit.
 
         `asks` means that a text is expected as the answer: on a platform without buttons, earlier numbered
         replies in the chat are then invalid.
@@ -87,6 +87,8 @@ class InboundContext:
         if self.shown is not None:
             self.shown.append(message)
             return
+        if message.thread is None and self.update.thread is not None:
+            message = message.in_thread(self.update.thread)
         await self.outbox.send(self.tx, self.channel, self.update.chat_id, message, lang=self.lang)
 
     async def edit(
@@ -167,6 +169,10 @@ class Dispatcher(Protocol):
     async def handle(self, ctx: InboundContext) -> None: ...
 
     async def handle_unclaimed(self, ctx: InboundContext) -> None: ...
+
+    async def record_report(self, tx: Tx, channel: str, report: DeliveryReported) -> None: ...
+
+    async def record_bot(self, tx: Tx, channel: str, created: BotCreated) -> None: ...
 
 
 class Inbound:
@@ -261,9 +267,15 @@ class Inbound:
         async with self._db.transaction() as tx:
             if not await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
                 return False
-            ctx = await self._context(tx, bot, update)
-            ctx.shown = shown
-            await handle(ctx)
+            if isinstance(update, DeliveryReported):
+                # Nobody has done anything in the chat.
+                await self._dispatcher.record_report(tx, channel, update)
+            elif isinstance(update, BotCreated):
+                await self._dispatcher.record_bot(tx, channel, update)
+            else:
+                ctx = await self._context(tx, bot, update)
+                ctx.shown = shown
+                await handle(ctx)
             tx.on_commit(partial(self._metrics.received, channel, "handled"))
         return True
 

@@ -19,7 +19,13 @@ import structlog
 from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit, Slots
 from msgsvc_core.channels.contract import Channel, Pace
-from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.failures import (
+    ChannelPaused,
+    DeliveryError,
+    LimitReached,
+    LocalFailure,
+    Reason,
+)
 from msgsvc_core.channels.lanes import LANE, channel_of, lane_of
 from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder, receiver_of
 from msgsvc_core.channels.outages import ChannelOutages
@@ -430,6 +436,9 @@ class OutboundGate:
     ) -> None:
         """Applies what an error says about the platform, the bot or the chat."""
         await self._judge(channel, error, permit)
+        if isinstance(error, LimitReached):
+            # Others may still be sent to.
+            return
         if error.reason is Reason.RATE_LIMITED:
             self._metrics.refused(self.key, error.scope)
             if error.scope == "chat" and chat_id is not None:
@@ -454,7 +463,7 @@ class OutboundGate:
     async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
         """Reports to the circuit breaker whether the platform responded."""
         is_away = error.reason is Reason.PLATFORM_UNAVAILABLE
-        if error.reason in ANSWERS:
+        if error.reason in ANSWERS and not isinstance(error, LocalFailure):
             if self._circuit.succeeded():
                 await self._end_outage(channel)
         elif not is_away or isinstance(error, LocalFailure) or not self._is_current(channel):

@@ -17,6 +17,10 @@ from msgsvc_core.security import SecretBox
 #: The job that makes one call of a bot.
 JOB = "channel.call"
 
+#: The job that opens a thread. Its name is its own: a worker from before threads, which may share the lane
+#: during an upgrade, sends whatever call of `JOB` it does not know.
+OPEN_THREAD = "channel.open_thread"
+
 #: Outcomes of a call besides the reasons of a failure.
 SENT, EXPIRED = "sent", "expired"
 
@@ -27,8 +31,8 @@ class OnComplete:
     it.
 
     Its payload is `payload` with `outcome` (`SENT`, `EXPIRED` for a call that was too late, or a reason of
-    `DeliveryError`), `error` (the platform's message, or empty) and `message_ref` (of what was sent, or
-    null). Like every job, it may run twice.
+    `DeliveryError`), `error` (the platform's message, or empty) and `message_ref` (of what was sent or
+    opened, or null). Like every job, it may run twice.
     """
 
     job: str
@@ -91,6 +95,19 @@ class BotOutbox:
         if otherwise is not None:
             sealed["otherwise"] = self.seal(otherwise)
         await self._enqueue(tx, channel, "edit", chat_id=chat_id, message_ref=message_ref, **sealed)
+
+    async def open_thread(
+        self, tx: Tx, channel: str, chat_id: str, title: str, on_complete: OnComplete
+    ) -> None:
+        """Opens a thread in a chat after the commit. `on_complete` gets its id as `message_ref`: null where
+        there are none, or it could not be opened."""
+        payload = {
+            "chat_id": chat_id,
+            "sealed": self.seal(OutgoingMessage(title)),
+            "then": {"job": on_complete.job, "payload": dict(on_complete.payload)},
+        }
+        job = NewJob(OPEN_THREAD, payload, lane=lane_of(channel), priority=URGENT)
+        await self._jobs.enqueue(tx, job)
 
     async def answer(self, tx: Tx, channel: str, button_ref: str, text: str | None) -> None:
         """Ends the waiting state of a pressed button after the commit, with an optional notice."""

@@ -15,4 +15,5 @@ def retention_rules(*, answer_hours: int, button_page_days: int) -> list[Retenti
         RetentionRule("core_offers", "asked_at_ms", answer_hours * HOUR_MS),
         RetentionRule("core_button_pages", "shown_at_ms", button_page_days * DAY_MS),
         RetentionRule("core_start_codes", "expires_at_ms"),
+        RetentionRule("core_channel_requests", "expires_at_ms", DAY_MS),
     ]

@@ -17,7 +17,7 @@ from typing import Literal, Protocol, TypeVar
 import structlog
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, Reason
+from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LimitReached, Reason
 from msgsvc_core.jobs.contract import Backoff, Job, JobContext, Reschedule, as_rate_limited
 from msgsvc_core.kernel.tracing import within
 from msgsvc_core.kernel.values import value_object
@@ -219,6 +219,8 @@ class SendAttempt:
 
     def _is_over(self, failure: DeliveryError, policy: RetryPolicy, now_ms: int) -> bool:
         """Whether what failed so is not tried again."""
+        if isinstance(failure, LimitReached):
+            return True
         if not failure.only_waits:
             return not failure.reason.retryable or self.attempts >= policy.max_attempts
         if policy.max_wait_ms is None:

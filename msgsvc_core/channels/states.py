@@ -18,6 +18,7 @@ from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database, Row, Tx
+from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.kernel.clock import Clock
@@ -250,6 +251,15 @@ class ChannelStates:
             {"channel": channel_key},
         )
         return None if row is None else _state(row)
+
+    async def find_stopped(self, tx: Tx, keys: Sequence[str]) -> dict[str, bool]:
+        """True for those of the channels, by their keys, that are stopped."""
+        rows = await tx.fetch_all(
+            "SELECT channel FROM core_channel_states WHERE status = 'stopped'"
+            f" AND {in_array('channel', 'keys', tx.dialect)}",
+            {"keys": array_param(keys, tx.dialect)},
+        )
+        return {row["channel"]: True for row in rows}
 
     async def troubled(self, tx: Tx) -> list[ChannelState]:
         """Channels that are stopped, paused, in an outage, or not receiving."""

@@ -17,8 +17,9 @@ from msgsvc_core.kernel.values import value_object
 LATE_MS = 5 * MINUTE_MS
 
 #: `broken`: its settings can't be read. `stopped`: its platform refuses the bot. `unavailable`: an outage of
-#: the platform. `interrupted`: it receives nothing. `late`: a message has waited for long.
-TroubleKind = Literal["broken", "stopped", "unavailable", "interrupted", "late"]
+#: the platform. `interrupted`: it receives nothing. `limited`: a limit of its own stops messages. `late`: a
+#: message has waited for long.
+TroubleKind = Literal["broken", "stopped", "unavailable", "interrupted", "limited", "late"]
 
 
 @value_object
@@ -48,10 +49,18 @@ class ChannelTroubles:
         states = {state.channel: state for state in await self._states.troubled(tx)}
         found = []
         for channel in self._channels.list_for_project(project_id):
-            trouble = _recorded(channel, states.get(channel.key)) or await self._late(tx, channel)
+            trouble = (
+                _recorded(channel, states.get(channel.key))
+                or await self._limited(tx, channel)
+                or await self._late(tx, channel)
+            )
             if trouble is not None:
                 found.append(trouble)
         return found
+
+    async def _limited(self, tx: Tx, channel: Channel) -> ChannelTrouble | None:
+        limitation = await channel.limitation(tx)
+        return None if limitation is None else ChannelTrouble(channel.name, "limited", limitation)
 
     async def _late(self, tx: Tx, channel: Channel) -> ChannelTrouble | None:
         lane, now_ms = lane_of(channel.key), self._clock.now_ms()

@@ -3,16 +3,22 @@
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from msgsvc_core.channels.failures import DeliveryError
+from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.content.outgoing import MediaType
+
+#: What a platform reports of a message that it had accepted.
+ReportedState = Literal["delivered", "read", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelUser:
     """The user as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`.
 
-    On a channel of addresses, `user_id` and `username` are the address. An empty `first_name` leaves the one
+    `username` is the unique name that people of the messenger know, without the `@` before it, and with the
+    server where names belong to one: `ann`, or `ann:example.org` on Matrix; None if they have none. On a
+    channel of addresses, `user_id` and `username` are the address. An empty `first_name` leaves the one
     that is known.
 
     `phone` is their number with its country code if the platform has verified it, and tells it in updates: it
@@ -28,11 +34,16 @@ class ChannelUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Something that happened in a chat. `update_id` is the platform's, unique per channel."""
+    """Something that happened in a chat. `update_id` is the platform's, unique per channel.
+
+    `thread` is the thread of the chat in which it happened (`Capabilities.threads`), as `open_thread`
+    returned it, or one that the user has opened; None for the chat itself.
+    """
 
     update_id: str
     chat_id: str
     user: ChannelUser
+    thread: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +116,17 @@ class Unblocked(Update):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BotCreated(Update):
+    """The user made a bot that this one manages: see `Channel.bot_maker`. It says nothing of a chat.
+
+    `account` is the platform's id of the new bot (`ChannelHealth.account`), `username` is without the `@`.
+    """
+
+    account: str
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMoved(Update):
     """The chat has a new id, e.g. because a group became a supergroup: nobody has left.
 
@@ -113,6 +135,29 @@ class ChatMoved(Update):
 
     new_chat_id: str
     new_user_id: str | None = None
+
+
+#: The user of an update in which the platform names none.
+NOBODY = ChannelUser("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReported(Update):
+    """The platform reports what became of a message that `send` returned as `message_ref`
+    (`Capabilities.reports`). The same report has the same `update_id` each time.
+
+    `chat_id` is empty where a message's id is unique on the whole channel, or the platform does not tell the
+    chat. `at_ms` is the platform's time; None if it tells none. `failed` means that it was accepted and will
+    not arrive; `reason` and `detail` then say why.
+    """
+
+    chat_id: str = ""
+    user: ChannelUser = NOBODY
+    message_ref: str
+    state: ReportedState
+    at_ms: int | None = None
+    reason: Reason = Reason.UNKNOWN
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

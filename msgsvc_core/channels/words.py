@@ -162,8 +162,10 @@ class ChannelSender:
         message: OutgoingMessage,
         lang: str | None,
     ) -> str:
-        kind = channel.capabilities.buttons
-        if kind == "words" and not any(b.data is not None for row in message.buttons for b in row):
+        takes = channel.capabilities
+        kind = takes.buttons_of(message)
+        asks = kind == "words" and any(b.data is not None for row in message.buttons for b in row)
+        if takes.buttons == "words" and not asks:
             await self._follow_question(channel, chat_id)
         if kind == "native" or not message.buttons:
             return await channel.send(chat_id, message)
@@ -221,10 +223,13 @@ class ChannelSender:
         try:
             async with self._db.transaction() as tx:
                 lang = lang or await self._language(tx, channel.key, chat_id)
-                return await self._pages.offer(tx, channel, chat_id, message, lang or "")
+                linked, digest = await self._pages.offer(tx, channel, chat_id, message, lang or "")
         except DatabaseUnavailable as error:
             # The platform was not called.
             raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+        if channel.capabilities.buttons in {"words", "links"}:
+            linked = in_words(linked, self._texts.into(lang or ""), answered=False)
+        return linked, digest
 
     async def _language(self, tx: Tx, channel_key: str, chat_id: str) -> str | None:
         """The language that the chat's user chose, or subscribed in; None if neither is known."""
@@ -253,7 +258,7 @@ class ChannelSender:
         self, channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
     ) -> None:
         """`channel.edit`, with buttons in the form that the platform supports."""
-        kind = channel.capabilities.buttons
+        kind = channel.capabilities.buttons_of(message)
         if kind == "native":
             await channel.edit(chat_id, message_ref, message)
             return

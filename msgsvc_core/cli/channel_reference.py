@@ -1,11 +1,11 @@
 """Generates `docs/reference/channels.md` from the code of the channel contract."""
 
+import ast
 import inspect
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from msgsvc_core import channels
+from msgsvc_core import channels, http_client
 from msgsvc_core.channels import http
 from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
 from msgsvc_core.channels.calls import MAX_AGE_S
@@ -23,9 +23,10 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.ChannelIdentity,
         channels.ChannelHealth,
         channels.WebhookHealth,
-        channels.WebhookHealth,
         channels.BotProfile,
         channels.BotCommand,
+        channels.BotMaker,
+        channels.Budget,
     ),
     "What it sends": (channels.OutgoingMessage, channels.Button, channels.Media),
     "What it receives": (
@@ -38,6 +39,8 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.Blocked,
         channels.Unblocked,
         channels.ChatMoved,
+        channels.DeliveryReported,
+        channels.BotCreated,
         channels.ChannelUser,
         channels.Polled,
         channels.WebhookCall,
@@ -47,6 +50,7 @@ PARTS: dict[str, tuple[Any, ...]] = {
     "How it fails": (
         channels.DeliveryError,
         channels.Reason,
+        channels.LimitReached,
         channels.ChannelNotReady,
         channels.InvalidWebhook,
         channels.InvalidMiniApp,
@@ -54,7 +58,10 @@ PARTS: dict[str, tuple[Any, ...]] = {
     "What it may use": (
         http.PlatformHttp,
         http.PlatformAnswer,
+        http_client.Upload,
+        http_client.FileUpload,
         channels.ChannelContext,
+        channels.ChannelSpending,
         channels.MediaSource,
         channels.MediaFile,
         markup.Span,
@@ -64,15 +71,14 @@ PARTS: dict[str, tuple[Any, ...]] = {
     ),
 }
 
-_FIELD = re.compile(r"    (\w+): ([^=\n]+?)(?: = (.+))?")
-
 
 def channel_page() -> Iterator[str]:
     """The lines of `channels.md`."""
     yield from ("", "# Channels", "")
     yield (
         "Import everything from `msgsvc_core.channels`, except `PlatformHttp`, which is in"
-        " `msgsvc_core.channels.http`, and markup, in `msgsvc_core.content.markup`. Guide:"
+        " `msgsvc_core.channels.http`, uploads, in `msgsvc_core.http_client`, and markup, in"
+        " `msgsvc_core.content.markup`. Guide:"
         " [write a channel](../guides/write-a-channel.md)."
     )
     yield from ("", "## Timeouts and rate limits", "")
@@ -135,20 +141,31 @@ def _own_doc(member: type) -> str:
 
 
 def _fields(member: type) -> Iterator[str]:
-    """The fields of the class in the order of the source, with their comments."""
-    remark: list[str] = []
-    for line in inspect.getsource(member).splitlines():
-        if line.startswith(("    def ", "    @", "    async ")):
+    """The fields of the class in the order of the source, with their comments, up to its first method."""
+    source = inspect.getsource(member)
+    lines = source.splitlines()
+    [found] = ast.parse(source).body
+    assert isinstance(found, ast.ClassDef)
+    for node in found.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             return
-        if line.startswith("    #:"):
-            remark.append(line.removeprefix("    #:").strip())
+        if not isinstance(node, ast.AnnAssign):
             continue
-        found = _FIELD.fullmatch(line)
-        if found:
-            name, kind, default = found.groups()
-            value = f", `{default}`" if default else ""
-            yield f"- `{name}`: `{kind}`{value}{': ' if remark else ''}{' '.join(remark)}"
-        remark = []
+        name, kind = ast.unparse(node.target), ast.get_source_segment(source, node.annotation)
+        default = node.value and ast.get_source_segment(source, node.value)
+        value = f", `{default}`" if default else ""
+        remark = " ".join(_remark(lines[: node.lineno - 1]))
+        yield f"- `{name}`: `{kind}`{value}{': ' if remark else ''}{remark}"
+
+
+def _remark(lines: list[str]) -> list[str]:
+    """The comment at the end of these lines."""
+    remark: list[str] = []
+    for line in reversed(lines):
+        if not line.startswith("    #:"):
+            break
+        remark.insert(0, line.removeprefix("    #:").strip())
+    return remark
 
 
 def _signature(function: Any) -> str:

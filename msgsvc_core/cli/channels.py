@@ -17,7 +17,9 @@ from msgsvc_core.cli.tables import show_table
 from msgsvc_core.kernel.errors import NotFound
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="List and check channels added by projects."
+    no_args_is_help=True,
+    add_completion=False,
+    help="List and check channels added by projects; lift the limits of any.",
 )
 
 
@@ -51,6 +53,33 @@ def check(
         typer.echo(f"has received nothing since {reception.since}: {reception.detail}")
     if not health.ok or interrupted:
         raise typer.Exit(1)
+
+
+@app.command("lift-limits")
+def lift_limits(
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="Its name in the configuration, or chn_...")
+    ],
+    config: ConfigOption = None,
+) -> None:
+    """Has a channel's own limits, such as those against toll fraud, begin to count anew.
+
+    Says which stop messages now. Exits with 1 if none does."""
+    limitation = asyncio.run(_lift_limits(config, channel))
+    typer.echo(limitation or "no limit stops messages of this channel")
+    if limitation is None:
+        raise typer.Exit(1)
+
+
+async def _lift_limits(config: Path | None, key: str) -> str | None:
+    async with opened(config) as service:
+        channel = await service.channels.find(key)
+        if channel is None:
+            raise NotFound("there is no channel {channel_id!r}", channel_id=key)
+        async with service.db.transaction() as tx:
+            limitation = await channel.limitation(tx)
+            await channel.lift_limitation(tx)
+        return limitation
 
 
 async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]]:

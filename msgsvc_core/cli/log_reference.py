@@ -66,6 +66,7 @@ FIELDS = {
     "otp_id": "the one-time code",
     "migrations": "steps of migrations, as `owner:revision`",
     "partition": "the name of the partition, which is a table",
+    "pause_s": "seconds for which no topic is opened",
     "path": "the file of the database",
     "project_id": "the project; in lines of requests absent without an API key",
     "reason": "why, for programs",

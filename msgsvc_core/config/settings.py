@@ -187,6 +187,16 @@ class LimitSettings(Section):
     templates: int = Field(
         100, ge=1, description="Templates per project.", json_schema_extra={OWN_USERS: 1000}
     )
+    routes: int = Field(
+        20, ge=1, description="Routes per project.", json_schema_extra={OWN_USERS: 200}
+    )
+    route_steps: int = Field(5, ge=1, le=20, description="Steps of a route.")
+    route_wait_s: int = Field(
+        86_400,
+        ge=5,
+        le=7 * 86_400,
+        description="Seconds that a step of a route may wait before the next one is tried.",
+    )
     logo_bytes: int = Field(
         65_536,
         ge=1024,
@@ -231,6 +241,18 @@ class LimitSettings(Section):
     broadcast_recipients: int = Field(100_000, ge=1, description="Recipients of one mailing.")
     bulk_action_subscribers: int = Field(
         100_000, ge=1, description="Subscribers whom one bulk action may change."
+    )
+    import_rows: int = Field(
+        100_000, ge=1, description="Rows of a file with which people are imported."
+    )
+    import_bytes: int = Field(
+        10_485_760,
+        ge=1024,
+        le=104_857_600,
+        description="Bytes of a file with which people are imported; never more than `media` allows.",
+    )
+    import_days: int = Field(
+        30, ge=1, description="Days for which an import and its report are kept."
     )
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
     recipient_days: int = Field(

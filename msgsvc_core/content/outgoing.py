@@ -9,14 +9,21 @@ from msgsvc_core.kernel.values import value_object
 Format = Literal["plain", "markdown", "html"]
 MediaType = Literal["image", "video", "document"]
 
+#: What a button stands out as: the action to take, one that agrees, one that can't be undone.
+ButtonStyle = Literal["primary", "success", "danger"]
+
 
 @value_object
 class Button:
-    """A button under a message: either opens `url`, or sends `data` back to the bot."""
+    """A button under a message: either opens `url`, or sends `data` back to the bot.
+
+    `style` is its colour, where a messenger has such; others show the button as any.
+    """
 
     text: str
     url: str | None = None
     data: str | None = None
+    style: ButtonStyle | None = None
 
 
 @value_object
@@ -33,9 +40,13 @@ class OutgoingMessage:
     """The content of a chat message. `buttons` are rows from top to bottom.
 
     `key` identifies the message to its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same on every retry
-    of this message, and unique to it. `unsubscribe_url` is set for a project's messages on a channel of
-    addresses: the page on which the recipient chooses what they get, which also takes the POST request of
-    RFC 8058 (`List-Unsubscribe=One-Click`). Neither is part of the content.
+    of this message, and unique to it; in `edit` it is empty. `unsubscribe_url` is set for a project's
+    messages on a channel of addresses: the page on which the recipient chooses what they get, which also
+    takes the POST request of RFC 8058 (`List-Unsubscribe=One-Click`). `project_id` is whose message it is,
+    for channels that count them by project; None for what the service itself says. `thread` is the thread
+    of the chat that it belongs to, as `Channel.open_thread` returned it; None for the chat itself.
+    `recipient_only` is set for a question whose answer proves who the recipient is, e.g. a sign-in. None of
+    these is part of the content.
     """
 
     text: str
@@ -45,6 +56,9 @@ class OutgoingMessage:
     silent: bool = False
     key: str = field(default="", compare=False)
     unsubscribe_url: str | None = field(default=None, compare=False)
+    project_id: str | None = field(default=None, compare=False)
+    thread: str | None = field(default=None, compare=False)
+    recipient_only: bool = field(default=False, compare=False)
 
     def with_key(self, key: str) -> "OutgoingMessage":
         """The same message with a key, for a channel."""
@@ -54,12 +68,24 @@ class OutgoingMessage:
         """The same message with the page of its recipient."""
         return replace(self, unsubscribe_url=url)
 
+    def of_project(self, project_id: str) -> "OutgoingMessage":
+        """The same message, which counts for that project."""
+        return replace(self, project_id=project_id)
+
+    def in_thread(self, thread: str | None) -> "OutgoingMessage":
+        """The same message in that thread of its chat."""
+        return replace(self, thread=thread)
+
+    def for_recipient_only(self) -> "OutgoingMessage":
+        """The same message, whose answer proves who the recipient is."""
+        return replace(self, recipient_only=True)
+
     def to_payload(self) -> dict[str, Any]:
         """JSON for a job's payload or a column; `from_payload` reads it back."""
         payload: dict[str, Any] = {"text": self.text, "format": self.format}
         if self.buttons:
             payload["buttons"] = [
-                [_without_none(text=b.text, url=b.url, data=b.data) for b in row]
+                [_without_none(text=b.text, url=b.url, data=b.data, style=b.style) for b in row]
                 for row in self.buttons
             ]
         if self.media:
@@ -68,6 +94,12 @@ class OutgoingMessage:
             )
         if self.silent:
             payload["silent"] = True
+        if self.project_id is not None:
+            payload["project_id"] = self.project_id
+        if self.thread is not None:
+            payload["thread"] = self.thread
+        if self.recipient_only:
+            payload["recipient_only"] = True
         return payload
 
     @classmethod
@@ -81,6 +113,9 @@ class OutgoingMessage:
             ),
             media=Media(**media) if media else None,
             silent=payload.get("silent", False),
+            project_id=payload.get("project_id"),
+            thread=payload.get("thread"),
+            recipient_only=payload.get("recipient_only", False),
         )
 
 

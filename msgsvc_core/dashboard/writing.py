@@ -14,6 +14,7 @@ from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.kernel.i18n import TAG, Localized, in_language
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.routing import Routes
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.tags.service import Tags
 
@@ -44,6 +45,7 @@ class MessageChoices:
         templates: Templates,
         permissions: Permissions,
         channels: Channels,
+        routes: Routes,
         max_templates: int,
         default_lang: str,
     ) -> None:
@@ -51,6 +53,7 @@ class MessageChoices:
         self._templates = templates
         self._permissions = permissions
         self._channels = channels
+        self._routes = routes
         self._max_templates = max_templates
         self._default_lang = default_lang
 
@@ -67,6 +70,10 @@ class MessageChoices:
             "permissions": [
                 (each.key, in_language(each.title, page.lang, self._default_lang))
                 for each in permissions
+            ],
+            "routes": [
+                (route.route_id, route.name)
+                for route in await self._routes.list_all(page.tx, project_id)
             ],
             "channels": [channel.name for channel in self._channels.list_for_project(project_id)],
         }
@@ -228,7 +235,7 @@ def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:
     rows: list[list[dict[str, Any]]] = []
     for number in _numbers(form):
         button: dict[str, Any] = {"text": _localized(form, "button_text", f"_{number}")}
-        for name in ("url", "data"):
+        for name in ("url", "data", "style"):
             if value := form.text(f"button_{name}_{number}").strip():
                 button[name] = value
         if rows and form.checked(f"button_beside_{number}"):
@@ -256,6 +263,7 @@ def _button_values(rows: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Seq
         values |= _text_values(button["text"], "button_text", f"_{number}")
         values[f"button_url_{number}"] = [button.get("url") or ""]
         values[f"button_data_{number}"] = [button.get("data") or ""]
+        values[f"button_style_{number}"] = [button.get("style") or ""]
         if is_beside:
             values[f"button_beside_{number}"] = ["1"]
     return values

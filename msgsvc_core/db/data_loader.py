@@ -1,7 +1,7 @@
 """Coalesces concurrent lookups by key into one query."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
 
@@ -46,6 +46,10 @@ class DataLoader(Generic[K, V]):
             # Not the first caller's context: its request id would appear in the logs of all.
             self._task = loop.create_task(self._run(), context=Context())
         return await found
+
+    async def get_many(self, keys: Collection[K], tx: Tx) -> Mapping[K, V]:
+        """The values there are, by one query in `tx`."""
+        return await self._load(tx, [*keys]) if keys else {}
 
     async def _run(self) -> None:
         try:

@@ -167,6 +167,8 @@ class EndpointDispatcher:
 
     def _fingerprints(self, call: "_Call", raw: bytes) -> list[str]:
         path = call.request.scope["path"]
+        if call.endpoint.query is not None:
+            path += "?" + call.request.scope["query_string"].decode("latin-1")
         return fingerprints_of(self._secrets, call.endpoint.method, path, raw)
 
     async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
@@ -198,8 +200,17 @@ class EndpointDispatcher:
             values["cursor"] = unbound_cursor(values["cursor"], endpoint.path)
         return validate(endpoint.query, values, "query", languages=self._languages)
 
+    async def _prepared(self, call: "_Call", arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the handler gets: what the request has, or what was prepared from that."""
+        endpoint = call.endpoint
+        if endpoint.prepare is None:
+            return arguments
+        named = {name: arguments[name] for name in endpoint.path_parameters}
+        return {**named, "prepared": await endpoint.call_prepare(call.context(), **arguments)}
+
     async def _run(self, call: "_Call", arguments: Mapping[str, Any]) -> Response:
         endpoint = call.endpoint
+        arguments = await self._prepared(call, arguments)
         if endpoint.group_commit:
             unit = WriteBatch()
             result = await endpoint.call(call.context(unit), **arguments)
@@ -242,6 +253,14 @@ class EndpointDispatcher:
         self, call: "_Call", arguments: Mapping[str, Any], key: str, raw: bytes
     ) -> Response:
         endpoint = call.endpoint
+        fingerprints = self._fingerprints(call, raw)
+        try:
+            arguments = await self._prepared(call, arguments)
+        except ApiError:
+            # What was answered before holds, whatever has changed since.
+            if known := await self._idempotency.recall(call.project_id, key, fingerprints):
+                return _stored(known)
+            raise
 
         async def work(target: Tx | WriteBatch) -> StoredAnswer:
             result = await self._call(call, call.context(target), arguments)
@@ -260,7 +279,7 @@ class EndpointDispatcher:
         answer = await run(
             call.project_id,
             key,
-            self._fingerprints(call, raw),
+            fingerprints,
             work,
             render,
         )

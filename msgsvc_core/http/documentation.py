@@ -1,4 +1,5 @@
-"""GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
+"""GET /openapi.json, and the same for people: /docs, /docs/types and /docs/errors, with nothing from
+elsewhere."""
 
 import gzip
 import json
@@ -51,30 +52,19 @@ def documentation_routes(
     def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())
 
-    @cache
-    def docs_page() -> str:
-        return (
-            environment()
-            .get_template("docs.html")
-            .render(
-                areas=_areas(endpoints),
-                document=document(),
-                conventions=CONVENTIONS,
-                samples=read_samples(),
-            )
-        )
-
-    # A tenth of the page, which is long; a proxy that compresses leaves it alone.
-    @cache
-    def docs_page_compressed() -> bytes:
-        return gzip.compress(docs_page().encode())
-
-    def docs(request: Request) -> Response:
-        headers = {**_POLICY, "Vary": "Accept-Encoding"}
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            headers["Content-Encoding"] = "gzip"
-            return HTMLResponse(docs_page_compressed(), headers=headers)
-        return HTMLResponse(docs_page(), headers=headers)
+    docs = _reference(
+        "docs.html",
+        environment,
+        document,
+        lambda: {
+            "types": "docs/types",
+            "areas": _areas(endpoints),
+            "conventions": CONVENTIONS,
+            "samples": read_samples(),
+        },
+    )
+    # Apart: half of all there is to read, and few read it from beginning to end.
+    types = _reference("types.html", environment, document, lambda: {"types": "types"})
 
     async def error_codes(_request: Request) -> Response:
         return _page(environment(), "errors.html", errors=list(errors), is_open=is_open)
@@ -93,7 +83,11 @@ def documentation_routes(
         )
 
     static = _FOLDER / "static"
-    described = [Route("/openapi.json", openapi_json), Route("/docs", docs)]
+    described = [
+        Route("/openapi.json", openapi_json),
+        Route("/docs", docs),
+        Route("/docs/types", types),
+    ]
     return [
         Route("/", front_door),
         # Browsers ask for this name by themselves, and take an SVG under it.
@@ -105,6 +99,33 @@ def documentation_routes(
         Route("/docs/tokens.css", file(SHARED / "tokens.css")),
         Route("/docs/frame.css", file(SHARED / "frame.css")),
     ]
+
+
+def _reference(
+    template: str,
+    environment: Callable[[], "Environment"],
+    document: Callable[[], dict[str, Any]],
+    values: Callable[[], dict[str, Any]],
+) -> Callable[[Request], Response]:
+    """Answers with a part of the reference, which is made when it is first asked for."""
+
+    @cache
+    def page() -> str:
+        return environment().get_template(template).render(document=document(), **values())
+
+    # A tenth of the page, which is long; a proxy that compresses leaves it alone.
+    @cache
+    def compressed() -> bytes:
+        return gzip.compress(page().encode())
+
+    def answer(request: Request) -> Response:
+        headers = {**_POLICY, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return HTMLResponse(compressed(), headers=headers)
+        return HTMLResponse(page(), headers=headers)
+
+    return answer
 
 
 class NotFoundPage:

@@ -26,6 +26,7 @@ class Upload:
 
     @property
     def content_type(self) -> str:
+        """The media type of the body, for its header."""
         return f"multipart/form-data; boundary={self._boundary}"
 
     @property
@@ -88,6 +89,7 @@ class FileUpload(Upload):
 
     @property
     def content_type(self) -> str:
+        """The media type of the body, for its header."""
         return self._content_type
 
 

@@ -22,14 +22,17 @@ def condition(
     resend_of: str | None,
     dialect: Dialect,
     *,
-    active: bool = True,
+    active: bool | None = True,
 ) -> tuple[str, dict[str, Any]]:
-    """The condition that selects subscribers `s` of an audience, active or not, and its parameters.
+    """The condition that selects subscribers `s` of an audience, active or not or, with None, both; and its
+    parameters.
 
     With counts instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, read all
     carriers of a tag for each of them.
     """
-    parts = ["s.project_id = :project_id", f"s.status {'=' if active else '<>'} 'active'"]
+    parts = ["s.project_id = :project_id"]
+    if active is not None:
+        parts.append(f"s.status {'=' if active else '<>'} 'active'")
     params: dict[str, Any] = {"project_id": project_id}
 
     def among(column: str, name: str, values: Sequence[str]) -> str:
@@ -269,7 +272,8 @@ async def bots_of(tx: Tx, project_id: str, job_id: str) -> list[str]:
     """The bots that reach a ledger's recipients."""
     rows = await tx.fetch_all(
         "SELECT DISTINCT bot FROM core_recipients"
-        " WHERE project_id = :project_id AND job_id = :job_id AND status = 'queued' ORDER BY bot",
+        " WHERE project_id = :project_id AND job_id = :job_id AND status IN ('queued', 'standby')"
+        " ORDER BY bot",
         {"project_id": project_id, "job_id": job_id},
     )
     return [row["bot"] for row in rows]

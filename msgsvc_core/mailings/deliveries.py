@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class RecipientDelivery(SendAttempt):
     """A recipient in flight. `job` identifies the call to the gate's rate limits."""
 
-    __slots__ = ("content", "subscriber", "variant")
+    __slots__ = ("began_ms", "content", "subscriber", "variant")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class RecipientDelivery(SendAttempt):
         rate_limited_since_ms: int | None = None,
         was_in_doubt: bool = False,
         variant: int | None = None,
+        began_ms: int | None = None,
     ) -> None:
         super().__init__(
             job,
@@ -53,6 +54,8 @@ class RecipientDelivery(SendAttempt):
         self.subscriber = subscriber
         #: The number of the variant that they get; None for what the others get.
         self.variant = variant
+        #: When their step of a route began, in Unix milliseconds.
+        self.began_ms = began_ms
         self.content: OutgoingMessage | None = None
 
     @property
@@ -211,6 +214,7 @@ class RecipientSender:
         assert delivery.content is not None, "what is sent was prepared"
         # From mailing and recipient: the same after a crash, when no message has an id yet.
         content = delivery.content.with_key(f"{context.mailing.job_id}-{delivery.subscriber_id}")
+        content = content.of_project(context.mailing.project_id)
         if channel.capabilities.addresses:
             links = self._subscribers.preferences
             url = links.url(context.mailing.project_id, delivery.subscriber_id)

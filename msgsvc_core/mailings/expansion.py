@@ -6,9 +6,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, OnDead, Stopping
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.mailings import audience, experiments, store
+from msgsvc_core.mailings import audience, experiments, route_ledger, store
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
-from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
+from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job, watch_job
 from msgsvc_core.mailings.validation import AudienceNames
 
 #: Subscribers read per transaction: some 10 ms, for which SQLite's other writers wait.
@@ -73,6 +73,8 @@ class MailingExpansion:
                 await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
             end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
+            if mailing.route_id is not None:
+                return await self._route_step(ctx, tx, job, mailing, asked, end)
             if end is None:
                 return False
             more = await audience.expand(
@@ -98,14 +100,46 @@ class MailingExpansion:
             more += skipped
             await store.expanded(tx, *mailing.key, more=more, skipped=skipped, expanded_to=end)
             await ctx.progressed(tx, job)
-            most = self._most
-            if mailing.total + more <= most:
-                return True
-            # It was within the limit when it was accepted; sending only to the first recipients would be
-            # worse.
-            error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
-            await self._cancel(tx, mailing, error)
+            return await self._is_within_limit(tx, mailing, more)
+
+    async def _route_step(
+        self,
+        ctx: JobContext,
+        tx: Tx,
+        job: Job,
+        mailing: Mailing,
+        asked: Audience,
+        end: str | None,
+    ) -> bool:
+        """The same for a mailing with a route: first come all channels of everybody, up to the subscriber
+        `end`; and when these are complete, the first one of each person."""
+        if end is not None:
+            after, before_ms = mailing.expanded_to or "", mailing.started_at_ms or 0
+            await route_ledger.expand(
+                tx, mailing, asked, after=after, until=end, before_ms=before_ms
+            )
+            await store.expanded(tx, *mailing.key, more=0, skipped=0, expanded_to=end)
+            await ctx.progressed(tx, job)
+            return True
+        after = mailing.chosen_to or ""
+        end = await route_ledger.step_end(tx, mailing, after, STEP)
+        if end is None:
             return False
+        people = await route_ledger.choose_first(tx, mailing, after, end)
+        await experiments.assign(tx, mailing, after, end)
+        await store.chosen(tx, *mailing.key, people=people, chosen_to=end)
+        await ctx.progressed(tx, job)
+        return await self._is_within_limit(tx, mailing, people)
+
+    async def _is_within_limit(self, tx: Tx, mailing: Mailing, more: int) -> bool:
+        """Whether the audience is within the limit with `more` recipients; otherwise cancels the mailing."""
+        most = self._most
+        if mailing.total + more <= most:
+            return True
+        # It was within the limit when it was accepted; sending only to the first recipients would be worse.
+        error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
+        await self._cancel(tx, mailing, error)
+        return False
 
     async def _cancel(self, tx: Tx, mailing: Mailing, error: str) -> None:
         """Ends a mailing of which nothing has been sent."""
@@ -129,7 +163,7 @@ class MailingExpansion:
                 return
             asked = Audience.model_validate(mailing.audience)
             missing = 0
-            if asked.names_alone and mailing.resend_of is None:
+            if asked.names_alone and mailing.resend_of is None and mailing.route_id is None:
                 # Recipients who don't exist have no row, but count as skipped like unsubscribed ones.
                 missing = len(set(asked.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
@@ -140,6 +174,8 @@ class MailingExpansion:
 
     async def _send(self, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
         await self._jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
+        if bots and len(mailing.steps) > 1:
+            await self._jobs.enqueue(tx, watch_job(mailing))
         if not bots:
             await self._mailings.finish(tx, *mailing.key, "completed")
 

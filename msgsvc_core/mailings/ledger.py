@@ -7,6 +7,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, any_of, key_params, key_table
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
+from msgsvc_core.messages.models import FinalStatus
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
@@ -29,6 +30,8 @@ class RecipientOutcome:
     error: str | None = None
     run_at_ms: int | None = None
     refused_from_ms: int | None = None
+    #: When their step of a route began, in Unix milliseconds.
+    began_ms: int | None = None
 
 
 @value_object
@@ -42,6 +45,8 @@ class DueRecipient:
     in_doubt: bool = False
     #: The number of the variant that they get; None for what the others get.
     variant: int | None = None
+    #: When their step of a route began, in Unix milliseconds; None if it begins now.
+    began_ms: int | None = None
 
 
 async def due_retries(
@@ -49,14 +54,22 @@ async def due_retries(
 ) -> list[DueRecipient]:
     """Recipients whose retry is due."""
     rows = await tx.fetch_all(
-        "SELECT subscriber_id, attempts, refused_from_ms, reason FROM core_recipients"
+        "SELECT subscriber_id, attempts, refused_from_ms, reason,"
+        # Who has come from another channel is due since then, and has not been tried.
+        " CASE WHEN began_ms < run_at_ms THEN began_ms END AS began_ms FROM core_recipients"
         f" WHERE {_OF_MAILING} AND bot = :bot"
         " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :limit",
         {**_key(mailing), "bot": bot, "now_ms": now_ms, "limit": limit},
     )
     return [
-        DueRecipient(subscriber_id, attempts, refused_from_ms, in_doubt=reason is not None)
-        for subscriber_id, attempts, refused_from_ms, reason in rows
+        DueRecipient(
+            subscriber_id,
+            attempts,
+            refused_from_ms,
+            in_doubt=reason is not None,
+            began_ms=began_ms,
+        )
+        for subscriber_id, attempts, refused_from_ms, reason, began_ms in rows
     ]
 
 
@@ -86,6 +99,9 @@ async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str])
 #: The recipients of the first stage of an experiment; of the second, and of all else, everybody.
 _TESTED = {True: " AND variant IS NOT NULL", False: ""}
 
+#: With a route, people come to a shard ahead of its position. They are due like retries, and not found twice.
+_NOT_MOVED = " AND began_ms IS NULL"
+
 
 def next_recipients(
     mailing: Mailing, shard: MailingShard, limit: int
@@ -94,6 +110,7 @@ def next_recipients(
     query = (
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
         f" AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL{_TESTED[mailing.is_testing]}"
+        f"{'' if mailing.route_id is None else _NOT_MOVED}"
         # As a query, since PostgreSQL plans each execution anew where it sees the limit.
         " ORDER BY subscriber_id LIMIT (SELECT CAST(:limit AS bigint))"
     )
@@ -126,6 +143,27 @@ async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> di
         key_params(_keys(mailing, subscriber_ids), tx.dialect),
     )
     return {row["subscriber_id"]: row["message_id"] for row in rows}
+
+
+async def fail_sent(tx: Tx, end: FinalStatus) -> bool:
+    """Corrects a recipient from `sent` to `failed`; False if they were not sent this message."""
+    message = end.message
+    return (
+        await tx.execute(
+            "UPDATE core_recipients SET status = 'failed', reason = :reason, error = :error"
+            f" WHERE {_OF_MAILING} AND subscriber_id = :subscriber_id AND message_id = :message_id"
+            " AND status = 'sent'",
+            {
+                "project_id": message.project_id,
+                "job_id": message.job_id,
+                "subscriber_id": message.subscriber_id,
+                "message_id": message.message_id,
+                "reason": end.reason,
+                "error": end.error,
+            },
+        )
+        > 0
+    )
 
 
 async def _record_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]) -> list[str]:
@@ -164,13 +202,14 @@ async def _record_others(
         return []
     columns = (
         *_KEY,
-        *("status", "tries", "message", "reason", "error", "run_at", "refused_from"),
+        *("status", "tries", "message", "reason", "error", "run_at", "refused_from", "began"),
     )
     rows = await tx.fetch_all(
         "UPDATE core_recipients AS r SET status = keys.status, message_id = keys.message,"
         " attempts = r.attempts + CAST(keys.tries AS integer), reason = keys.reason,"
         " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint),"
-        " refused_from_ms = CAST(keys.refused_from AS bigint)"
+        " refused_from_ms = CAST(keys.refused_from AS bigint),"
+        " began_ms = COALESCE(CAST(keys.began AS bigint), r.began_ms)"
         f" FROM {key_table(columns, tx.dialect)} WHERE {_open_rows(tx.dialect)} RETURNING subscriber_id",
         {
             **key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
@@ -188,6 +227,16 @@ _IN_RANGE = (
     " AND r.subscriber_id BETWEEN (SELECT CAST(:first AS text)) AND (SELECT CAST(:last AS text))"
     " AND r.subscriber_id = ANY(:ids)"
 )
+
+
+def in_range(
+    mailing: Mailing, subscriber_ids: Sequence[str], dialect: Dialect
+) -> tuple[str, dict[str, Any]]:
+    """A further condition on rows `r` of these recipients, for PostgreSQL's plan, and its parameters.
+    `subscriber_ids` is not empty."""
+    if dialect != "postgresql":
+        return "", {}
+    return f" AND {_IN_RANGE}", _range_params(mailing, subscriber_ids)
 
 
 def _range_params(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, Any]:
@@ -224,6 +273,7 @@ def _values(mailing: Mailing, outcome: RecipientOutcome) -> tuple[str | None, ..
         outcome.error,
         _text(outcome.run_at_ms),
         _text(outcome.refused_from_ms),
+        _text(outcome.began_ms),
     )
 
 
@@ -295,10 +345,12 @@ async def find_variants(
 
 
 async def count_by_variant(tx: Tx, mailing: Mailing) -> dict[tuple[int, str], int]:
-    """How many recipients of each variant have which status."""
+    """How many recipients of each variant have which status. With a route, only one of a person's rows
+    counts."""
     rows = await tx.fetch_all(
         f"SELECT variant, status, COUNT(*) AS count FROM core_recipients WHERE {_OF_MAILING}"
-        " AND variant IS NOT NULL GROUP BY variant, status",
+        " AND variant IS NOT NULL AND status NOT IN ('standby', 'passed', 'doubted')"
+        " GROUP BY variant, status",
         _key(mailing),
     )
     return {(row["variant"], row["status"]): row["count"] for row in rows}

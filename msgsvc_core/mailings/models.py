@@ -11,14 +11,15 @@ from typing_extensions import TypedDict
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.content.outgoing import Format, MediaType
+from msgsvc_core.content.outgoing import ButtonStyle, Format, MediaType
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.db.counting import MOST_COUNTED
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.models import check_source
+from msgsvc_core.messages.models import BUTTON_STYLE, check_source
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
+from msgsvc_core.routing.models import RouteStep, read_steps
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 MailingStatus = Literal["scheduled", "running", "paused", "completed", "cancelled"]
@@ -29,6 +30,10 @@ STATUS = (
 )
 
 RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
+
+#: The status of a row: with a route also those of a person that are no outcome. `standby` is a channel that
+#: has not been tried, `passed` one that did not reach them, `doubted` one of which nobody knows.
+RowStatus = RecipientStatus | Literal["standby", "passed", "doubted"]
 
 
 #: Counts of recipients, which a mailing's progress, its events and its answers share.
@@ -290,6 +295,9 @@ class MailingButton(TypedDict):
         NotRequired[str | None],
         Field(description="What the event `button.clicked` carries.", examples=["sale"]),
     ]
+    style: Annotated[
+        NotRequired[ButtonStyle | None], Field(description=BUTTON_STYLE, examples=["primary"])
+    ]
 
 
 class MailingMedia(TypedDict):
@@ -391,6 +399,8 @@ class NewMailing:
     was_kept: bool = False
     #: The variants, of which the first is `message`.
     experiment: NewExperiment | None = None
+    #: The id of a route by which each person is reached, in place of the one channel of each subscriber.
+    route_id: str | None = None
 
 
 @value_object
@@ -448,6 +458,21 @@ class Mailing:
     winner: int | None = None
     #: `at_ms`, and what else the chooser records.
     decision: dict[str, Any] | None = None
+    #: The route by which it is sent, and its steps at that time (`routing.models.read_steps`).
+    route_id: str | None = None
+    route_steps: str | None = None
+    #: The last row of which the expansion knows whether it is the first of its person.
+    chosen_to: str | None = None
+
+    @property
+    def steps(self) -> tuple[RouteStep, ...]:
+        """The steps of its route."""
+        return () if self.route_steps is None else read_steps(self.route_steps)
+
+    def step_of(self, channel: str) -> int | None:
+        """The number of the step that uses a channel; None without a route."""
+        found = (number for number, step in enumerate(self.steps) if step.channel == channel)
+        return next(found, None)
 
     @property
     def variants(self) -> list[dict[str, Any]]:
@@ -494,6 +519,10 @@ class Mailing:
             charged=total,
             purged_at_ms=None,
             unknown=0,
+            # On the channel where nobody knows whether it arrived.
+            route_id=None,
+            route_steps=None,
+            chosen_to=None,
         )
 
     @property
@@ -589,6 +618,8 @@ class Recipient:
     message_id: str | None
     reason: str | None
     error: str | None
+    #: The number of the route's step that they are at, from 0; None without a route.
+    step: int | None = None
 
 
 NotSent = Literal["failed", "unknown", "skipped"]

@@ -16,8 +16,10 @@ from msgsvc_core.mailings.models import (
     RecipientStatus,
 )
 
-_COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
+_COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error, step"
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
+#: The rows that stand for people: of each person with a route, the one that they are at.
+_IS_PERSON = "status NOT IN ('standby', 'passed', 'doubted')"
 
 #: A condition and its parameters.
 Part = tuple[str, dict[str, Any]]
@@ -53,7 +55,7 @@ async def find(tx: Tx, mailing: Mailing, subscriber_id: str) -> Recipient | None
     """A recipient of a mailing; None if there is none, also once they are no longer stored."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_recipients WHERE {_OF_MAILING}"
-        " AND subscriber_id = :subscriber_id",
+        f" AND subscriber_id = :subscriber_id AND {_IS_PERSON}",
         {
             "project_id": mailing.project_id,
             "job_id": mailing.job_id,
@@ -104,13 +106,13 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None, reason: str | Non
             if status in {None, each}
         ]
     if status is None:
-        return [("1 = 1", {})]
+        return [(_IS_PERSON if mailing.route_id is not None else "1 = 1", {})]
     assert status in get_args(RecipientStatus), "others are refused"
     has_ended = mailing.finished_at_ms is not None
     if status == "queued":
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
-    if status == "sent" and mailing.experiment is not None:
-        # The shards may have restarted.
+    if status == "sent" and (mailing.experiment is not None or mailing.route_id is not None):
+        # The shards may have restarted, or people have come to them who are before their position.
         return [("status = 'sent'", {})] if mailing.sent else []
     if status == "sent":
         # Recipients after the shards' position have no outcome, and would be read first.

@@ -36,6 +36,7 @@ from msgsvc_core.mailings.deliveries import (
 from msgsvc_core.mailings.ledger import DueRecipient
 from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.route_moves import step_obstacle
 from msgsvc_core.mailings.service import SEND_JOB, Mailings
 from msgsvc_core.subscribers.models import Subscriber
 
@@ -367,7 +368,8 @@ class ShardRun:
         self, tx: Tx, mailing: Mailing, now_ms: int, limit: int
     ) -> list[DueRecipient]:
         """Claims recipients whose retry is due."""
-        if not self._has_retries:
+        # With a route also the runs of other shards create them.
+        if not self._has_retries and mailing.route_id is None:
             return []
         retries = await ledger.due_retries(tx, mailing, self._bot, now_ms, limit)
         if retries:
@@ -422,7 +424,7 @@ class ShardRun:
         for each in claimed:
             subscriber_id = each.subscriber_id
             subscriber = found.get(subscriber_id)
-            if (why := obstacle(context, subscriber, now_ms)) is not None:
+            if (why := _obstacle(context, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
                     doubtful.append(
                         RecipientDelivery(
@@ -447,9 +449,11 @@ class ShardRun:
                     rate_limited_since_ms=each.refused_from_ms,
                     was_in_doubt=each.in_doubt,
                     variant=each.variant,
+                    began_ms=now_ms if each.began_ms is None else each.began_ms,
                 )
             )
-        await self._outcomes.skip(context, tx, skipped)
+        channel = "" if context.channel is None else context.channel.name
+        await self._outcomes.skip(context, tx, skipped, channel)
         await self._outcomes.give_up(context, tx, doubtful)
         return deliveries
 
@@ -568,3 +572,11 @@ class ShardRun:
             again_ms = max(again_ms, pace.due_ms(mailing))
         run_at_ms = max(self._clock.now_ms(), again_ms)
         await self._sender.mailings.continue_shard(tx, mailing, self._bot, run_at_ms, self._tries)
+
+
+def _obstacle(context: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
+    """Why a recipient is skipped, or goes on along the route; None if not."""
+    why = obstacle(context, subscriber, now_ms)
+    if why is not None or subscriber is None:
+        return why
+    return step_obstacle(context.mailing, subscriber.channel, now_ms)

@@ -31,6 +31,7 @@ from msgsvc_core.mailings.models import (
 )
 from msgsvc_core.mailings.previews import Sample, message_for, samples
 from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
+from msgsvc_core.routing.models import steps_to_column
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 
@@ -67,6 +68,24 @@ def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: in
         lane=lane_of(bot),
         priority=BULK,
         key=f"{mailing.job_id}:{bot}",
+        project_id=mailing.project_id,
+        run_at_ms=run_at_ms,
+    )
+
+
+#: The job that looks after a mailing with a route, and seconds between its looks.
+WATCH_JOB, WATCH_S = "mailing.route", 5
+
+
+def watch_job(
+    mailing: Mailing, run_at_ms: int | None = None, after: Mapping[str, str] | None = None
+) -> NewJob:
+    """Looks at the channels of a mailing with a route: by bot, at people who come after the given one."""
+    payload: dict[str, Any] = {"job_id": mailing.job_id}
+    return NewJob(
+        WATCH_JOB,
+        {**payload, "after": dict(after)} if after else payload,
+        key=mailing.job_id,
         project_id=mailing.project_id,
         run_at_ms=run_at_ms,
     )
@@ -141,6 +160,8 @@ class Mailings:
             stage="test"
             if new.experiment is not None and new.experiment.share_percent < ALL_PERCENT
             else None,
+            route_id=None if judged.route is None else judged.route.route_id,
+            route_steps=None if judged.route is None else steps_to_column(judged.route.steps),
         )
         await self._add(tx, mailing)
         return mailing
@@ -170,11 +191,18 @@ class Mailings:
         return recipients * await self._billing.quote(tx, project_id, OPERATION)
 
     async def break_down(
-        self, tx: Tx, project_id: str, asked: Audience, permission: str | None = None
+        self,
+        tx: Tx,
+        project_id: str,
+        asked: Audience,
+        permission: str | None = None,
+        *,
+        route_id: str | None = None,
     ) -> AudienceBreakdown:
         """The current size of an audience, and who is left out of it, for a message that needs a
-        `permission`. At most 5,000 subscribers are looked at. Raises `ValidationFailed`."""
-        return await self._validation.break_down(tx, project_id, asked, permission)
+        `permission`. At most 5,000 subscribers are looked at. By a route all are counted, and nobody is left
+        out. Raises `ValidationFailed`."""
+        return await self._validation.break_down(tx, project_id, asked, permission, route_id)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
         """Whether it was already resent to recipients with an unknown outcome, which can be done once."""
@@ -304,6 +332,8 @@ class Mailings:
         elif ended := await self.complete(tx, mailing):
             # No recipients are left, or there never were any.
             return ended
+        if len(mailing.steps) > 1 and mailing.status == "running":
+            await self._jobs.enqueue(tx, watch_job(mailing))
         shards = await store.list_shards(tx, project_id, job_id)
         # A shard that still has a job continues with it.
         await self._jobs.enqueue(

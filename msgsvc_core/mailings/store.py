@@ -13,7 +13,8 @@ _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
     " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
     " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from, charged,"
-    " purged_at_ms, unknown, name, experiment, stage, tested_at_ms, winner, decision"
+    " purged_at_ms, unknown, name, experiment, stage, tested_at_ms, winner, decision, route_id,"
+    " route_steps, chosen_to"
 )
 _KEY = "project_id = :project_id AND job_id = :job_id"
 #: Columns of JSON, or null.
@@ -58,7 +59,9 @@ async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
 async def lock_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShard | None:
     """Locks the mailing, and its shard of one bot; None if either does not exist.
 
-    Shards change only in transactions that lock the job of the shard.
+    Shards change only in transactions that lock the job of the shard, apart from those of a mailing with a
+    route: other shards and `RouteWatch` change them under the lock of the mailing alone. They are read again
+    when it is held: a statement of PostgreSQL that had to wait for it returns the shard of before.
     """
     columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
     row = await tx.fetch_one(
@@ -71,7 +74,10 @@ async def lock_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedSh
     )
     if row is None:
         return None
-    return LockedShard(_mailing(row), _shard(row), row["project_status"] == "active")
+    mailing, shard = _mailing(row), _shard(row)
+    if mailing.route_id is not None:
+        shard = await find_shard(tx, project_id, job_id, bot) or shard
+    return LockedShard(mailing, shard, row["project_status"] == "active")
 
 
 async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | None:
@@ -199,6 +205,14 @@ async def expanded(
     )
 
 
+async def chosen(tx: Tx, project_id: str, job_id: str, *, people: int, chosen_to: str) -> None:
+    """Records the progress of choosing the first channel of each of `people`."""
+    await tx.execute(
+        f"UPDATE core_mailings SET total = total + :people, chosen_to = :chosen_to WHERE {_KEY}",
+        {"project_id": project_id, "job_id": job_id, "people": people, "chosen_to": chosen_to},
+    )
+
+
 async def fixed(tx: Tx, mailing: Mailing, now_ms: int, *, missing: int) -> None:
     """Records that the expansion is complete, and sending may start. `missing` were given by id, and don't
     exist.
@@ -294,6 +308,14 @@ async def count(
     )
 
 
+async def count_failed(tx: Tx, project_id: str, job_id: str) -> None:
+    """Counts a recipient as failed who was counted as sent."""
+    await tx.execute(
+        f"UPDATE core_mailings SET sent = sent - 1, failed = failed + 1 WHERE {_KEY}",
+        {"project_id": project_id, "job_id": job_id},
+    )
+
+
 async def set_next(tx: Tx, mailing: Mailing, next_us: int) -> None:
     """Records when the next message is due by the mailing's pace."""
     await tx.execute(
@@ -380,6 +402,15 @@ async def add_shards(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) 
             }
             for bot in bots
         ],
+    )
+
+
+async def reopen_shards(tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
+    """Has the shards of these bots continue: there are recipients for them."""
+    these, params = any_of("bot", "bots", bots, tx.dialect)
+    await tx.execute(
+        f"UPDATE core_mailing_ways SET is_done = FALSE WHERE {_KEY} AND is_done AND {these}",
+        {"project_id": mailing.project_id, "job_id": mailing.job_id, **params},
     )
 
 

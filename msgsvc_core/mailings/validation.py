@@ -13,7 +13,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.mailings import audience
+from msgsvc_core.mailings import audience, route_ledger
 from msgsvc_core.mailings.content import (
     ALWAYS,
     MailingContent,
@@ -33,6 +33,7 @@ from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.routing import Route, Routes
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.tags.service import Tags
 
@@ -50,6 +51,8 @@ class PreparedMailing:
     unreachable: int
     #: The contents of the variants, of which the first is `content`.
     variants: Sequence[str] = ()
+    #: The route by which it is sent.
+    route: Route | None = None
 
     @property
     def reachable(self) -> int:
@@ -61,9 +64,10 @@ class PreparedMailing:
 
 
 class AudienceNames:
-    """Checks which names in an audience exist in a project."""
+    """Checks which names in an audience exist in a project, and finds its route."""
 
-    def __init__(self, *, tags: Tags, permissions: Permissions) -> None:
+    def __init__(self, *, tags: Tags, permissions: Permissions, routes: Routes) -> None:
+        self._routes = routes
         self._tags = tags
         self._permissions = permissions
 
@@ -93,6 +97,31 @@ class AudienceNames:
         if await self._permissions.exists(tx, project_id, key):
             return None
         return ValidationFailed("this project has no permission {key!r}", field=field, key=key)
+
+    async def find_route(
+        self, tx: Tx, project_id: str, route_id: str | None, asked: Audience
+    ) -> Route | None:
+        """The route that is named; None if none is. Raises `NotFound`, and `ValidationFailed` for one by
+        which an audience can't be sent to."""
+        if route_id is None:
+            return None
+        if asked.channels:
+            raise ValidationFailed(
+                "can't stand beside route, which has channels", field="audience.channels"
+            )
+        try:
+            route = await self._routes.get(tx, project_id, route_id)
+        except NotFound as error:
+            raise error.at("route") from None
+        for step in route.steps[:-1]:
+            if step.until != "sent":
+                raise ValidationFailed(
+                    "a message to an audience goes on after a failure alone, and this route waits for more"
+                    " on {channel}",
+                    field="route",
+                    channel=step.channel,
+                )
+        return route
 
 
 class MailingValidation:
@@ -126,8 +155,12 @@ class MailingValidation:
             raise ValidationFailed("is in the past", field="send_at")
         self._check_sizes(new)
         await self._check_names(tx, project_id, new)
-        counts = await self._counts(tx, project_id, new.audience)
+        route = await self._names.find_route(tx, project_id, new.route_id, new.audience)
+        counts = await self._counts(tx, project_id, new.audience, route)
         content, variants = await self._contents(tx, project_id, new, counts)
+        if route is not None:
+            # Those whom it can't reach are no recipients.
+            return PreparedMailing(content, counts, 0, variants, route)
         reachable = sum(counts.values())
         unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
         return PreparedMailing(content, counts, unreachable, variants)
@@ -167,11 +200,20 @@ class MailingValidation:
         return content
 
     async def break_down(
-        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+        self,
+        tx: Tx,
+        project_id: str,
+        asked: Audience,
+        permission: str | None,
+        route_id: str | None = None,
     ) -> AudienceBreakdown:
         """Who would get a message that needs a `permission`. Raises `ValidationFailed` for unknown names,
         and if more than the limit are found."""
         await self._check_audience(tx, project_id, asked, permission)
+        route = await self._names.find_route(tx, project_id, route_id, asked)
+        if route is not None:
+            counts = await self._counts(tx, project_id, asked, route)
+            return AudienceBreakdown(sum(counts.values()), {})
         most = self._limits.broadcast_recipients
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
         found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN)
@@ -237,10 +279,16 @@ class MailingValidation:
                     "there is no channel {channel!r}", field="audience.channels", channel=channel
                 )
 
-    async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
-        """Recipients per bot. Raises `ValidationFailed` if there are more than the limit."""
+    async def _counts(
+        self, tx: Tx, project_id: str, asked: Audience, route: Route | None
+    ) -> dict[str, int]:
+        """Recipients per bot; with a route people, per bot that is the first for them. Raises
+        `ValidationFailed` if there are more than the limit."""
         most = self._limits.broadcast_recipients
-        counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
+        if route is not None:
+            counts = await route_ledger.count_by_bot(tx, project_id, asked, route.steps, most + 1)
+        else:
+            counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
         if sum(counts.values()) > most:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return counts

@@ -1,6 +1,7 @@
 """Emits `button.clicked` for a press on a button of a project's message."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.lanes import lane_of
@@ -9,7 +10,7 @@ from msgsvc_core.content.outgoing import Button
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.messages import store
+from msgsvc_core.messages import route_store, store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.service import Subscribers
@@ -51,8 +52,24 @@ async def find_by_ref(
     A shared bot has one chat with a user for all projects, so the project is not known before.
     """
     messages = await store.find_by_ref(tx, bot, message_ref)
+    if not messages:
+        messages = await _copies_by_ref(tx, bot, message_ref)
     theirs = await _of_person(tx, subscribers, messages, chat_id, user_id)
     return theirs[0] if theirs else None
+
+
+async def _copies_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
+    """Messages that were sent under this id at an earlier step of their route, as they were there."""
+    found: list[Message] = []
+    for project_id, message_id, step in await route_store.find_by_ref(tx, bot, message_ref):
+        message = await store.find(tx, project_id, message_id)
+        if message is not None:
+            found += [
+                replace(message, subscriber_id=copy.subscriber_id, channel=copy.channel, bot=bot)
+                for copy in await route_store.find_copies(tx, message)
+                if copy.step == step and copy.subscriber_id is not None
+            ]
+    return found
 
 
 async def _by_ref(

@@ -16,3 +16,11 @@ class OutcomeCounter(Protocol):
         """Counts messages that got their outcome in `tx`, and corrects the counts of those that were
         `unknown`. Called once per transaction, as its last step."""
         ...
+
+
+class SentCounter(Protocol):
+    """Corrects counts of messages that were sent, and of which the platform reports a failure later."""
+
+    async def count_failed(self, tx: Tx, failed: Sequence[FinalStatus]) -> None:
+        """Counts messages as failed that were counted as sent."""
+        ...

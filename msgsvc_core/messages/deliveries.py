@@ -63,7 +63,8 @@ class DeliveryLoader:
         self._subscribers = subscribers
 
     async def load(self, jobs: Sequence[Job]) -> list[Delivery]:
-        """The deliveries of the jobs; deleted messages are omitted."""
+        """The deliveries of the jobs; deleted messages are omitted, and those that are at another step of
+        their route."""
         return await self._db.read_inline(partial(self._load, jobs))
 
     async def _load(self, jobs: Sequence[Job], tx: Tx) -> list[Delivery]:
@@ -79,8 +80,13 @@ class DeliveryLoader:
                 subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
             )
             for key, job in keys.items()
-            if key in loaded
+            if key in loaded and is_of_step(job, loaded[key])
         ]
+
+
+def is_of_step(job: Job, message: Message) -> bool:
+    """Whether a message with a route is still at the step whose delivery this is."""
+    return bool(job.payload.get("step") == message.route_step and message.waits_for is None)
 
 
 def is_due(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> bool:
@@ -102,8 +108,23 @@ def why_skipped(
     """Why a queued message to a subscriber would be skipped now; None if not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
+    return _why_obsolete(message, subscriber, now_ms) or _why_unreachable(
+        message, subscriber, channel
+    )
+
+
+def _why_obsolete(message: Message, subscriber: Subscriber, now_ms: int) -> str | None:
+    if message.external_id not in {None, subscriber.external_id}:
+        # They were split off; the message is for the rest of the person.
+        return "the subscriber is another person now"
     if message.expires_at_ms is not None and message.expires_at_ms <= now_ms:
         return "expired"
+    return None
+
+
+def _why_unreachable(
+    message: Message, subscriber: Subscriber, channel: Channel | None
+) -> str | None:
     if channel is None:
         return "its channel is gone"
     if message.permission not in {None, *subscriber.permissions}:

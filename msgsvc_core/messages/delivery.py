@@ -139,7 +139,7 @@ class MessageDelivery:
     async def _send(self, batch: OutboundBatch, delivery: Delivery) -> None:
         channel, chat_id, message = batch.channel, delivery.chat_id, delivery.message
         assert channel is not None, "what is due has a channel"
-        content = message.content.with_key(message.message_id)
+        content = message.content.with_key(message.message_id).of_project(message.project_id)
         if channel.capabilities.addresses:
             url = self._preferences.url(message.project_id, message.subscriber_id)
             content = content.with_unsubscribe_url(url)

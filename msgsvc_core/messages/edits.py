@@ -13,7 +13,7 @@ from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
-from msgsvc_core.messages import edit_store, store
+from msgsvc_core.messages import edit_store, route_store, store
 from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, FinalStatus, Message
@@ -61,6 +61,8 @@ class MessageChanges:
         never sent.
         """
         message = await self._locked(tx, project_id, message_id)
+        if message.route_id is not None:
+            raise Conflict("a message that is sent by a route can't be edited: it may have copies")
         if await self._jobs.has_open(tx, JOB, _deletion(message)):
             raise Conflict("the message is being deleted")
         content = body.changed(message.content)
@@ -89,6 +91,12 @@ class MessageChanges:
         message = await self._locked(tx, project_id, message_id)
         if message.deleted_at_ms is not None:
             return message
+        if message.route_id is not None and (
+            message.status in {"sending", "sent"} or await route_store.has_sent_copy(tx, message)
+        ):
+            raise Conflict(
+                "a message that is sent by a route can't be deleted any more: it may have copies"
+            )
         if not await self.skip(tx, message):
             channel = await self._channels.find(message.bot)
             if channel is None:

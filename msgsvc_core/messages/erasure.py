@@ -7,6 +7,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.messages import route_store
 
 #: Messages deleted per transaction.
 CHUNK = 500
@@ -16,11 +17,13 @@ _NOTHING = to_json(OutgoingMessage("").to_payload())
 
 
 async def erase_messages(ctx: JobContext, project_id: str, subscriber_id: str) -> int:
-    """Returns how many are left, with empty content, because their delivery has not ended.
+    """Returns how many messages and copies are left, without content, because their delivery has not ended.
 
     Raises `Stopping` when the runner is shutting down.
     """
     after, left = "", 0
+    async with ctx.transaction() as tx:
+        left += await route_store.delete_of_subscriber(tx, project_id, subscriber_id)
     while True:
         if ctx.stopping:
             raise Stopping
@@ -52,6 +55,7 @@ async def _delete(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
     """
     these = in_array("message_id", "ids", tx.dialect)
     params = {"project_id": project_id, "ids": array_param(message_ids, tx.dialect)}
+    await route_store.delete_of_ended(tx, project_id, message_ids)
     await tx.execute(
         f"DELETE FROM core_messages WHERE project_id = :project_id AND {these}"
         " AND status NOT IN ('queued', 'sending')",

@@ -12,7 +12,7 @@ from msgsvc_core.jobs import inspection
 from msgsvc_core.jobs.inspection import JobView
 from msgsvc_core.kernel.clock import Clock, optional_rfc3339
 from msgsvc_core.kernel.ids import creation_ms
-from msgsvc_core.messages import edits, store
+from msgsvc_core.messages import edits, route_store, store
 from msgsvc_core.messages.deliveries import why_skipped
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import Message
@@ -73,6 +73,7 @@ class MessageExplainer:
         told = await self._told(tx, message)
         summary = await self._summary(tx, message, subscriber, channel, jobs)
         facts = self._facts(message, projects[message.project_id], subscriber, channel)
+        (message,) = await route_store.with_past_steps(tx, [message])
         timeline = [*_timeline(message), *told]
         if message.status in {"queued", "sending"}:
             timeline += await self._waiting.channel_timeline(tx, message.bot)
@@ -83,6 +84,10 @@ class MessageExplainer:
 
     async def _jobs(self, tx: Tx, message: Message) -> list[JobView]:
         """The jobs that are there for a message: of its delivery, or of edits and its deletion."""
+        if message.route_id is not None and message.status in {"queued", "sending"}:
+            # At a later step of its route, long after the message.
+            lane = lane_of(message.bot)
+            return await inspection.list_mentioning(tx, message.message_id, lane=lane, name=JOB)
         if message.job_id is None and message.status != "sent":
             found = await inspection.list_enqueued_with(
                 tx, message.message_id, within_ms=SAME_WRITE_MS
@@ -126,6 +131,11 @@ class MessageExplainer:
         channel: Channel | None,
         jobs: Sequence[JobView],
     ) -> str:
+        if message.waits_for is not None:
+            return (
+                f"Sent on {message.channel}, and waits there until it is {message.waits_for}: its route"
+                " ends then, or goes on when the time of the step is over."
+            )
         match message.status:
             case "queued":
                 now_ms = self._clock.now_ms()
@@ -211,6 +221,8 @@ class MessageExplainer:
             "expires_at": optional_rfc3339(message.expires_at_ms),
             "batch_id": message.batch_id,
             "mailing": message.job_id,
+            "route": message.route_id,
+            "waits_for": message.waits_for,
             "trace_id": message.trace_id,
         }
 
@@ -239,6 +251,8 @@ def _ended(message: Message, jobs: Sequence[JobView]) -> str:
 def _timeline(message: Message) -> list[TimelineEntry]:
     moments = (
         (message.created_at_ms, "accepted" if message.job_id is None else "sent by its mailing"),
+        (message.delivered_at_ms, "reported as delivered"),
+        (message.read_at_ms, "reported as read"),
         (message.edited_at_ms, "edited"),
         (message.expires_at_ms, "expires, if it has not been sent"),
         (message.deleted_at_ms, "deleted"),
@@ -247,7 +261,15 @@ def _timeline(message: Message) -> list[TimelineEntry]:
             f"{message.status}{f': {message.error}' if message.error else ''}",
         ),
     )
-    return [TimelineEntry(at_ms, text) for at_ms, text in moments if at_ms is not None]
+    steps = [
+        TimelineEntry(
+            copy.finished_at_ms,
+            f"{copy.channel}: {copy.status}{f' ({copy.reason})' if copy.reason else ''}",
+        )
+        for copy in message.past_steps
+    ]
+    entries = [TimelineEntry(at_ms, text) for at_ms, text in moments if at_ms is not None]
+    return [*entries, *steps]
 
 
 def _is_outcome(event: Event) -> bool:

@@ -25,12 +25,20 @@ from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, OutgoingMessage
+from msgsvc_core.content.outgoing import (
+    Button,
+    ButtonStyle,
+    Format,
+    Media,
+    MediaType,
+    OutgoingMessage,
+)
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
+from msgsvc_core.routing.models import ROUTE_ID, RouteStep, SkippedStep, read_steps
 from msgsvc_core.subscribers.models import PermissionKey, Recipient
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
@@ -61,6 +69,13 @@ Metadata = Annotated[
 ]
 
 
+#: Of a button's style, in bodies and answers.
+BUTTON_STYLE = (
+    "Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for"
+    " the messenger's own colour."
+)
+
+
 class ButtonBody(RequestModel):
     """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
 
@@ -89,6 +104,7 @@ class ButtonBody(RequestModel):
         " `url`.",
         examples=["call:1207"],
     )
+    style: ButtonStyle | None = Field(None, description=BUTTON_STYLE, examples=["primary"])
 
     @model_validator(mode="after")
     def _one_action(self) -> "ButtonBody":
@@ -125,7 +141,8 @@ class MediaBody(RequestModel):
 
 def to_rows(rows: list[list[ButtonBody]]) -> tuple[tuple[Button, ...], ...]:
     return tuple(
-        tuple(Button(button.text, button.url, button.data) for button in row) for row in rows
+        tuple(Button(button.text, button.url, button.data, button.style) for button in row)
+        for row in rows
     )
 
 
@@ -231,6 +248,12 @@ class SendBody(RequestModel):
     subscriber_id: NamedById = None
     external_id: NamedByExternalId = None
     channel: NamedOnChannel = None
+    route: str | None = Field(
+        None,
+        description="Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its"
+        " channels in their order, until one of them is reached. It remains one message, with one outcome.",
+        examples=[ROUTE_ID],
+    )
     template: str | None = Field(
         None,
         description="Key of a template, in place of `text`, `format`, `media` and `buttons`.",
@@ -277,6 +300,12 @@ class SendBody(RequestModel):
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "SendBody":
+        if self.route is not None:
+            for field in ("channel", "subscriber_id"):
+                if getattr(self, field) is not None:
+                    raise wrong_field(
+                        field, "can't stand beside route, which has channels; give external_id"
+                    )
         check_source(self)
         if self.template is None and self.variables is not None:
             raise wrong_field("variables", "are for a template, and none is given")
@@ -351,6 +380,34 @@ class SendAnswer(ResponseModel):
     )
 
 
+#: What ends a step of a route after the messenger has accepted the message.
+Awaited = Literal["delivered", "read", "answered"]
+
+#: What became of a step of a route.
+CopyStatus = Literal["sent", "failed", "unknown", "skipped"]
+
+#: The reason of a step whose message could not be sent in its time.
+NOT_IN_TIME = "not_in_time"
+
+
+@value_object
+class MessageCopy:
+    """A step of a message's route that is over, or waits: the message as it was sent there, or why it was
+    not."""
+
+    step: int
+    channel: str
+    subscriber_id: str | None
+    bot: str | None
+    status: CopyStatus
+    reason: str | None
+    error: str | None
+    message_ref: str | None
+    finished_at_ms: int
+    delivered_at_ms: int | None = None
+    read_at_ms: int | None = None
+
+
 @value_object
 class Message:
     """A message and what is known of its delivery; `bot` is the key of the channel that sends it."""
@@ -380,10 +437,41 @@ class Message:
     job_id: str | None = None
     #: The recorded trace of the request, or of the mailing's run, that sent it.
     trace_id: str | None = None
+    #: When the platform reported that it arrived, and that it was read.
+    delivered_at_ms: int | None = None
+    read_at_ms: int | None = None
+    #: The route, its steps when the message was accepted (`routing.models.read_steps`), and the number of the
+    #: one it is at, from 0; None without a route. The recipient and the bot are those of the step.
+    route_id: str | None = None
+    route_steps: str | None = None
+    route_step: int | None = None
+    #: What it waits for while it is `sending`, and no call is in progress.
+    waits_for: Awaited | None = None
+    #: Whom a message with a route is for. None of a person without such an id, and of older messages: it is
+    #: for whoever its subscriber is.
+    external_id: str | None = None
+    #: The steps that are over; only loaded for answers.
+    past_steps: tuple[MessageCopy, ...] = ()
+
+    @property
+    def steps(self) -> tuple[RouteStep, ...]:
+        """The steps of its route."""
+        return () if self.route_steps is None else read_steps(self.route_steps)
 
     @property
     def key(self) -> tuple[str, str]:
         return self.project_id, self.message_id
+
+
+@value_object
+class PreparedRoute:
+    """The route of a prepared message, the step at which it begins, and those before it, which are passed
+    over."""
+
+    route_id: str
+    steps: tuple[RouteStep, ...]
+    step: int
+    skipped: tuple[SkippedStep, ...]
 
 
 @value_object
@@ -393,6 +481,7 @@ class PreparedMessage:
     receiver: Recipient
     channel: Channel
     content: OutgoingMessage
+    route: PreparedRoute | None = None
 
 
 @value_object
@@ -418,6 +507,7 @@ class ButtonAnswer(ResponseModel):
         description="What `button.clicked` carries; null if the button has a `url`.",
         examples=[None],
     )
+    style: ButtonStyle | None = Field(description=BUTTON_STYLE, examples=["primary"])
 
 
 class MediaAnswer(ResponseModel):
@@ -432,6 +522,54 @@ class MediaAnswer(ResponseModel):
         description="Name of a document that the recipient sees; null for the one in the URL.",
         examples=["invoice-1207.pdf"],
     )
+
+
+class PastStepAnswer(ResponseModel):
+    """A step of a message's route that is over, or whose report is waited for."""
+
+    channel: OnChannel
+    subscriber_id: str | None = Field(
+        description="Whom it was sent to; null if the step was passed over.",
+        examples=[examples.SUBSCRIBER_ID],
+    )
+    status: CopyStatus = Field(
+        description="`sent`: the messenger accepted the message there. `skipped`: the step was passed over.",
+        examples=["failed"],
+    )
+    reason: str | None = Field(
+        description="Why it failed, as in `reason` of the message, or was passed over: e.g. `no_subscriber`,"
+        " `unsubscribed`, `outside_hours` or `not_in_time`; null if it was sent.",
+        examples=["user_blocked_bot"],
+    )
+    error: str | None = Field(
+        description="For people: why it failed; null otherwise.",
+        examples=["Forbidden: bot was blocked by the user"],
+    )
+    finished_at: Time = Field(
+        description="When the messenger accepted or refused it, or the step was passed over.",
+        examples=[examples.DONE],
+    )
+    delivered_at: Time | None = Field(
+        description="When it arrived there, as the messenger reports it; null otherwise.",
+        examples=[None],
+    )
+    read_at: Time | None = Field(
+        description="When it was read there, as the messenger reports it; null otherwise.",
+        examples=[None],
+    )
+
+    @classmethod
+    def of(cls, copy: MessageCopy) -> "PastStepAnswer":
+        return cls(
+            channel=copy.channel,
+            subscriber_id=copy.subscriber_id,
+            status=copy.status,
+            reason=copy.reason,
+            error=copy.error,
+            finished_at=to_rfc3339(copy.finished_at_ms),
+            delivered_at=optional_rfc3339(copy.delivered_at_ms),
+            read_at=optional_rfc3339(copy.read_at_ms),
+        )
 
 
 class MessageAnswer(ResponseModel):
@@ -492,12 +630,35 @@ class MessageAnswer(ResponseModel):
     finished_at: Time | None = Field(
         description="When `status` became final; null until then.", examples=[examples.DONE]
     )
+    delivered_at: Time | None = Field(
+        description="When it arrived, as the messenger reports it; null before that, and on channels that do"
+        " not report it.",
+        examples=[None],
+    )
+    read_at: Time | None = Field(
+        description="When the recipient read it, as the messenger reports it; null before that, and on"
+        " channels that do not report it.",
+        examples=[None],
+    )
     edited_at: Time | None = Field(
         description="When the last edit became visible; null without one.", examples=[None]
     )
     deleted_at: Time | None = Field(
         description="When it was deleted from the chat, or cancelled; null otherwise.",
         examples=[None],
+    )
+    route: str | None = Field(
+        description="Route that it is sent by; null without one. `subscriber_id` and `channel` are those of"
+        " the step that it is at.",
+        examples=[None],
+    )
+    waits_for: Awaited | None = Field(
+        description="What is waited for at this step of its route before the next one is tried, while"
+        " `status` is `sending`; null otherwise.",
+        examples=[None],
+    )
+    past_steps: list[PastStepAnswer] = Field(
+        description="Steps of its route so far, in their order; empty without a route."
     )
 
     @classmethod
@@ -515,7 +676,10 @@ class MessageAnswer(ResponseModel):
             text=content.text,
             format=content.format,
             buttons=[
-                [ButtonAnswer(text=each.text, url=each.url, data=each.data) for each in row]
+                [
+                    ButtonAnswer(text=each.text, url=each.url, data=each.data, style=each.style)
+                    for each in row
+                ]
                 for row in content.buttons
             ],
             media=media and MediaAnswer(type=media.type, url=media.url, filename=media.filename),
@@ -527,8 +691,13 @@ class MessageAnswer(ResponseModel):
             created_at=to_rfc3339(message.created_at_ms),
             expires_at=optional_rfc3339(message.expires_at_ms),
             finished_at=optional_rfc3339(message.finished_at_ms),
+            delivered_at=optional_rfc3339(message.delivered_at_ms),
+            read_at=optional_rfc3339(message.read_at_ms),
             edited_at=optional_rfc3339(message.edited_at_ms),
             deleted_at=optional_rfc3339(message.deleted_at_ms),
+            route=message.route_id,
+            waits_for=message.waits_for,
+            past_steps=[PastStepAnswer.of(copy) for copy in message.past_steps],
         )
 
 
@@ -581,11 +750,28 @@ class DeliverySuccess(ResponseModel):
     metadata: Metadata
 
 
+class DeliveryDelivered(DeliverySuccess):
+    """Fields of `delivery.delivered`: the messenger reports that the message arrived."""
+
+    delivered_at: Time = Field(
+        description="When it arrived, as the messenger reports it.", examples=[examples.DONE]
+    )
+
+
+class DeliveryRead(DeliverySuccess):
+    """Fields of `delivery.read`: the messenger reports that the recipient has read the message."""
+
+    read_at: Time = Field(
+        description="When it was read, as the messenger reports it.", examples=[examples.DONE]
+    )
+
+
 class DeliveryFailed(DeliverySuccess):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
     `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
-    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
+    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On a
+    channel that reports failures later, it may follow `delivery.success`.
     """
 
     status: Literal["failed", "unknown"] = Field(

@@ -2,9 +2,10 @@
 any more."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, Protocol
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.outbound import OutboundBatch
@@ -14,16 +15,41 @@ from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict
-from msgsvc_core.messages import store
+from msgsvc_core.messages import route_store, store
 from msgsvc_core.messages.counting import OutcomeCounter
-from msgsvc_core.messages.deliveries import Delivery, obstacle
-from msgsvc_core.messages.models import FinalStatus, Message, MessageStatus
+from msgsvc_core.messages.deliveries import Delivery, is_of_step, obstacle
+from msgsvc_core.messages.models import (
+    CopyStatus,
+    FinalStatus,
+    Message,
+    MessageCopy,
+    MessageStatus,
+)
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
 
 #: The error of messages whose runner crashed before it wrote their outcome.
 DIED = "the service stopped while the platform was being called"
+
+#: The error of messages whose job is a dead letter.
+UNDELIVERED = "the service could not deliver it"
+
+
+class RoutedOutcomes(Protocol):
+    """Ends steps of messages with a route: see `route_moves.RouteMoves`."""
+
+    async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]: ...
+
+    async def stop(
+        self, tx: Tx, message: Message, copy: MessageCopy | None
+    ) -> FinalStatus | None: ...
+
+    def copy_of(self, message: Message, status: CopyStatus, **fields: Any) -> MessageCopy: ...
+
+    async def skip(
+        self, tx: Tx, skipped: Sequence[tuple[Delivery, str | None]]
+    ) -> list[FinalStatus]: ...
 
 
 class MessageOutcomes:
@@ -37,7 +63,9 @@ class MessageOutcomes:
         metrics: Metrics,
         subscribers: Subscribers,
         batches: OutcomeCounter,
+        routed: RoutedOutcomes,
     ) -> None:
+        self._routed = routed
         self._clock = clock
         self._events = events
         self._metrics = metrics
@@ -56,14 +84,18 @@ class MessageOutcomes:
         # Subscribers before their messages, in the lock order of an erasure, and all at once.
         for bot, lost in _lost(deliveries).items():
             await self._subscribers.lock(tx, bot, lost)
-        statuses = [final_status(each, each.message) for each in deliveries]
+        plain, routed = _by_route(deliveries)
+        statuses = [final_status(each, each.message) for each in plain]
         finished = await store.finish(tx, statuses, now_ms)
         # A deleted message, whose subscriber was erased meanwhile, is not reported.
         statuses = [each for each in statuses if each.message.message_id in finished]
-        tx.on_commit(partial(self._count_settled, statuses, now_ms))
+        calls = [*statuses, *(final_status(each, each.message) for each in routed)]
+        tx.on_commit(partial(self._count_settled, calls, now_ms))
         await self._events.emit_many(
-            tx, [_event(each) for each in deliveries if each.message.message_id in finished]
+            tx, [_event(each) for each in plain if each.message.message_id in finished]
         )
+        if routed:
+            statuses += await self._routed.settle(tx, routed)
         await self._block_lost(tx, deliveries)
         return statuses
 
@@ -74,6 +106,7 @@ class MessageOutcomes:
         if not deliveries:
             return []
         now_ms = self._clock.now_ms()
+        deliveries, routed = _by_route(deliveries)
         statuses: list[FinalStatus] = []
         in_doubt: list[Delivery] = []
         for delivery in deliveries:
@@ -99,7 +132,29 @@ class MessageOutcomes:
                 if each.message.message_id in finished
             ],
         )
-        return [each for each in statuses if each.message.message_id in finished]
+        ended = [each for each in statuses if each.message.message_id in finished]
+        return [*ended, *await self._settle_routed(tx, batch, routed)]
+
+    async def _settle_routed(
+        self, tx: Tx, batch: OutboundBatch, routed: Sequence[Delivery]
+    ) -> list[FinalStatus]:
+        """Ends steps that are skipped, and those during whose call a runner crashed."""
+        if not routed:
+            return []
+        now_ms = self._clock.now_ms()
+        in_doubt = [each for each in routed if each.in_doubt]
+        for delivery in in_doubt:
+            error = delivery.message.error or DIED
+            delivery.failure = DeliveryError(Reason.UNKNOWN, error, in_doubt=True)
+        skipped = [
+            (each, obstacle(batch, each, now_ms))
+            for each in routed
+            if not each.in_doubt and each.message.status == "queued"
+        ]
+        ended = await self._routed.settle(tx, in_doubt)
+        ended += await self._routed.skip(tx, skipped)
+        tx.on_commit(partial(self.count_outcomes, ended))
+        return ended
 
     async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[FinalStatus]:
         """Corrects messages that ended as `unknown`. For those that were sent, `delivery.success` is
@@ -111,18 +166,56 @@ class MessageOutcomes:
         await self._block_lost(tx, found)
         return [each for each in statuses if each.message.message_id in corrected]
 
+    async def lock_lost(
+        self, tx: Tx, message: Message, failure: DeliveryError
+    ) -> Subscriber | None:
+        """The recipient of a message, if they are there; locked if the failure is one that unsubscribes."""
+        recipient = (message.project_id, message.subscriber_id)
+        subscriber = (await self._subscribers.get_many(tx, [recipient])).get(recipient)
+        if subscriber is not None and failure.reason.should_unsubscribe:
+            await self._subscribers.lock(tx, message.bot, [subscriber.user_id])
+        return subscriber
+
+    async def block(
+        self, tx: Tx, message: Message, person: Subscriber | None, failure: DeliveryError
+    ) -> None:
+        """Unsubscribes the recipient whom `lock_lost` found, if they can't be reached any more."""
+        if person is not None and failure.reason.should_unsubscribe:
+            await self._subscribers.block(
+                tx, message.bot, person.user_id, reason=str(failure.reason)
+            )
+
+    async def fail_sent(
+        self, tx: Tx, message: Message, person: Subscriber | None, failure: DeliveryError
+    ) -> list[FinalStatus]:
+        """Corrects a message that the platform had accepted, and has failed to deliver; emits
+        `delivery.failed`. `person` is whom `lock_lost` found. Returns what the caller must have counted:
+        nothing if it is known."""
+        status = FinalStatus(message, "failed", reason=str(failure.reason), error=failure.text)
+        if not await store.fail_sent(tx, status):
+            return []
+        await self._events.emit_many(tx, [failure_event(message, person, failure, in_doubt=False)])
+        await self.block(tx, message, person, failure)
+        return [status]
+
     async def settle_dead(self, tx: Tx, job: Job, error: str) -> None:
         """Ends a message whose job is a dead letter, so that nothing waits for it for ever.
 
         A message whose call was in progress is `unknown`, as after a crash; any other was not sent.
         """
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
-        if message is not None:
+        if message is not None and message.route_id is not None and is_of_step(job, message):
+            delivery = Delivery(job, message, None)
+            delivery.failure = DeliveryError(
+                Reason.UNKNOWN, UNDELIVERED, in_doubt=message.status == "sending"
+            )
+            await self._count_routed(tx, await self._routed.settle(tx, [delivery]))
+        elif message is not None and is_of_step(job, message):
             # The reason is not given to the project: it may name hosts and files of the operator.
             await self._end(
                 tx,
                 message,
-                "the service could not deliver it",
+                UNDELIVERED,
                 is_unknown=message.status == "sending",
                 in_doubt=Delivery(job, message, None).in_doubt,
             )
@@ -130,11 +223,22 @@ class MessageOutcomes:
     async def settle_withdrawn(self, tx: Tx, job: Job) -> None:
         """Ends a message as `unknown` that the original of a restored copy may have sent."""
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
-        if message is not None:
+        if message is not None and is_of_step(job, message):
             why = (
                 "the service was restored from a backup; it may have been sent after that was made"
             )
+            if message.route_id is not None:
+                copy = self._routed.copy_of(
+                    message, "unknown", reason=str(Reason.UNKNOWN), error=why
+                )
+                end = await self._routed.stop(tx, message, copy)
+                await self._count_routed(tx, [] if end is None else [end])
+                return
             await self._end(tx, message, why, is_unknown=True, in_doubt=True)
+
+    async def _count_routed(self, tx: Tx, ended: Sequence[FinalStatus]) -> None:
+        tx.on_commit(partial(self.count_outcomes, ended))
+        await self._batches.count(tx, ended)
 
     async def _end(
         self, tx: Tx, message: Message, why: str, *, is_unknown: bool, in_doubt: bool
@@ -151,9 +255,17 @@ class MessageOutcomes:
             tx.on_commit(partial(self.count_outcomes, statuses))
             await self._batches.count(tx, statuses)
 
-    async def insert_ended(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
-        """Adds messages of mailings, which have their outcome already, and counts them in the metrics."""
-        await store.add_ended(tx, statuses, self._clock.now_ms())
+    async def insert_ended(
+        self,
+        tx: Tx,
+        statuses: Sequence[FinalStatus],
+        past: Mapping[str, Sequence[MessageCopy]] | None = None,
+    ) -> None:
+        """Adds messages of mailings, which have their outcome already, and counts them in the metrics. `past`
+        are the earlier steps of a route, by subscriber."""
+        now_ms = self._clock.now_ms()
+        await store.add_ended(tx, statuses, now_ms)
+        await route_store.add_ended(tx, statuses, past or {}, now_ms)
         tx.on_commit(partial(self.count_outcomes, statuses))
 
     async def correct_statuses(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
@@ -177,6 +289,12 @@ class MessageOutcomes:
         for bot, lost in _lost(deliveries).items():
             for user_id, reason in lost.items():
                 await self._subscribers.block(tx, bot, user_id, reason=str(reason))
+
+
+def _by_route(deliveries: Sequence[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
+    """The deliveries of messages without a route, and of those with one."""
+    routed = [each for each in deliveries if each.message.route_id is not None]
+    return [each for each in deliveries if each.message.route_id is None], routed
 
 
 def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
@@ -233,6 +351,14 @@ def success_event(message: Message, subscriber: Subscriber | None) -> NewEvent:
         },
         subscriber,
     )
+
+
+def report_event(
+    message: Message, subscriber: Subscriber | None, name: str, fields: Mapping[str, str]
+) -> NewEvent:
+    """`delivery.delivered` or `delivery.read` of a message."""
+    success = success_event(message, subscriber)
+    return replace(success, name=name, fields={**success.fields, **fields})
 
 
 def failure_event(

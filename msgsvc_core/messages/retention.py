@@ -1,6 +1,7 @@
 """Retention of messages: those whose delivery ended are deleted after `limits.message_days`."""
 
 from functools import partial
+from typing import Protocol
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.retention import PartitionRule
@@ -9,7 +10,7 @@ from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.jobs.steps import in_steps
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.ids import earliest_id
-from msgsvc_core.messages import store
+from msgsvc_core.messages import route_store, store
 
 
 class MessagePurge:
@@ -28,21 +29,32 @@ class MessagePurge:
             return
         before = earliest_id("msg", self._clock.now_ms() - self._message_days * DAY_MS)
         for table in tables:
-            await _purge_table(ctx, table, before)
+            await _purge_table(ctx, table, before, store.delete_ended)
+        await _purge_table(ctx, "core_message_copies", before, route_store.delete_before)
 
 
-async def _purge_table(ctx: JobContext, table: str, before: str) -> None:
+class _Delete(Protocol):
+    async def __call__(
+        self, tx: Tx, project_id: str, before: str, limit: int, *, table: str
+    ) -> int: ...
+
+
+async def _purge_table(ctx: JobContext, table: str, before: str, delete: _Delete) -> None:
     project_id: str | None = ""
     while project_id is not None:
         async with ctx.reading() as tx:
             project_id = await store.next_project(tx, project_id, table=table)
         if project_id is not None:
-            step = partial(_purge_some, table=table, project_id=project_id, before=before)
+            step = partial(
+                _purge_some, delete=delete, table=table, project_id=project_id, before=before
+            )
             await in_steps(ctx, step)
 
 
-async def _purge_some(tx: Tx, limit: int, *, table: str, project_id: str, before: str) -> int:
-    return await store.delete_ended(tx, project_id, before, limit, table=table)
+async def _purge_some(
+    tx: Tx, limit: int, *, delete: _Delete, table: str, project_id: str, before: str
+) -> int:
+    return await delete(tx, project_id, before, limit, table=table)
 
 
 def partition_rule(message_days: int) -> PartitionRule:

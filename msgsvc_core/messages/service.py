@@ -1,6 +1,7 @@
 """Sends messages: identifies the recipient, renders and validates the content, and queues the delivery."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
@@ -18,12 +19,19 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.tracing import current_trace_id
-from msgsvc_core.messages import clicks, previews, store
+from msgsvc_core.messages import clicks, previews, route_moves, route_store, store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.edits import MessageChanges, find
 from msgsvc_core.messages.history import Moment, history
-from msgsvc_core.messages.models import Message, MessageQuery, PreparedMessage, SendBody
+from msgsvc_core.messages.models import (
+    Message,
+    MessageQuery,
+    PreparedMessage,
+    PreparedRoute,
+    SendBody,
+)
 from msgsvc_core.messages.validation import MessageValidation
+from msgsvc_core.routing.models import steps_to_column
 from msgsvc_core.subscribers.service import Subscribers
 
 
@@ -65,10 +73,15 @@ class Messages:
         await self._db.write(unit)
         return message
 
-    async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
-        """Queues a message in `tx`, together with the caller's other writes."""
+    async def queue(
+        self, tx: Tx, project_id: str, body: SendBody, *, thread: str | None = None
+    ) -> Message:
+        """Queues a message in `tx`, together with the caller's other writes; into that thread of the
+        recipient's chat."""
         unit = WriteBatch()
-        message = await self.add(unit, project_id, body, tx)
+        judged = await self.judge(project_id, body, tx)
+        judged = replace(judged, content=judged.content.in_thread(thread))
+        message = self.put(unit, project_id, body, judged)
         await tx.write(unit)
         return message
 
@@ -88,12 +101,14 @@ class Messages:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
+        route: str | None = None,
     ) -> PreparedMessage:
         """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
 
-        Who judges many at once has each `pause` before the part that takes the time.
+        Who judges many at once has each `pause` before the part that takes the time. `route` sends it by this
+        route to the person whose subscriber the body names.
         """
-        return await self._validation.judge(project_id, body, tx, pause=pause)
+        return await self._validation.judge(project_id, body, tx, pause=pause, route=route)
 
     def put(
         self,
@@ -126,6 +141,8 @@ class Messages:
             batch_id=batch_id,
             trace_id=current_trace_id(),
         )
+        if judged.route is not None:
+            return self._put_routed(unit, message, judged.route, receiver.external_id)
         store.add(unit, message)
         self._jobs.add(
             unit,
@@ -139,9 +156,28 @@ class Messages:
         )
         return message
 
+    def _put_routed(
+        self,
+        unit: WriteBatch,
+        message: Message,
+        route: PreparedRoute,
+        external_id: str | None,
+    ) -> Message:
+        message = replace(
+            message,
+            route_id=route.route_id,
+            route_steps=steps_to_column(route.steps),
+            route_step=route.step,
+            external_id=external_id,
+        )
+        store.add(unit, message)
+        route_moves.add_first(unit, self._jobs, message, route.skipped)
+        return message
+
     async def find(self, tx: Tx, project_id: str, message_id: str) -> Message:
         """Raises `NotFound`, also for another project's id."""
-        return await find(tx, project_id, message_id)
+        (message,) = await route_store.with_past_steps(tx, [await find(tx, project_id, message_id)])
+        return message
 
     async def get_many(
         self, tx: Tx, project_id: str, message_ids: Sequence[str]
@@ -163,9 +199,10 @@ class Messages:
         """Up to one more than `query.limit`, newest or oldest first, to show whether there are more."""
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
-        return await store.list_page(
+        found = await store.list_page(
             tx, project_id, query, query.after, query.fetch_limit, ascending=ascending
         )
+        return await route_store.with_past_steps(tx, found)
 
     async def count(
         self, tx: Tx, project_id: str, query: MessageQuery, limit: int = MOST_COUNTED

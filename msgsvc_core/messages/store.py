@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, WriteBatch
 from msgsvc_core.db.counting import Count, count_walked
-from msgsvc_core.db.sql import in_query, key_params, key_table
+from msgsvc_core.db.sql import for_update, in_query, key_params, key_table
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages.filters import led_of, page_of
@@ -15,12 +15,15 @@ from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
 _COLUMNS = (
     "project_id, message_id, subscriber_id, channel, bot, status, content, metadata, reason, error,"
     " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms,"
-    " permission, batch_id, edited_at_ms, deleted_at_ms, shown, job_id, trace_id"
+    " permission, batch_id, edited_at_ms, deleted_at_ms, shown, job_id, trace_id, delivered_at_ms,"
+    " read_at_ms, route_id, route_steps, route_step, waits_for, external_id"
 )
 
 _COLUMN_NAMES = tuple(_COLUMNS.split(", "))
 _CONTENT, _METADATA, _SHOWN = map(_COLUMN_NAMES.index, ("content", "metadata", "shown"))
 _SELECTED = ", ".join(f"m.{column}" for column in _COLUMN_NAMES)
+#: Whether the row is at the step of `keys`, which is empty without a route.
+_SAME_STEP = "COALESCE(CAST(m.route_step AS text), '') = keys.step"
 #: The columns of `keys`; named unlike the table's, which RETURNING on PostgreSQL could not tell apart.
 _KEY = ("project", "message")
 
@@ -44,6 +47,11 @@ def add(unit: WriteBatch, message: Message) -> None:
     }
     if message.trace_id is not None:
         row["trace_id"] = message.trace_id
+    if message.route_id is not None:
+        row["route_id"] = message.route_id
+        row["route_steps"] = message.route_steps
+        row["route_step"] = message.route_step
+        row["external_id"] = message.external_id
     unit.insert("core_messages", row)
 
 
@@ -81,12 +89,27 @@ async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None
     if any(end.message.trace_id for end in endings):
         for row, end in zip(rows, endings, strict=True):
             row["trace_id"] = end.message.trace_id
+    if any(end.message.route_id for end in endings):
+        for row, end in zip(rows, endings, strict=True):
+            row["route_id"] = end.message.route_id
+            row["route_steps"] = end.message.route_steps
+            row["route_step"] = end.message.route_step
     await tx.insert_deferred("core_messages", rows)
 
 
 async def find(tx: Tx, project_id: str, message_id: str) -> Message | None:
     found = await find_many(tx, [(project_id, message_id)])
     return found[0] if found else None
+
+
+async def lock(tx: Tx, project_id: str, message_id: str) -> Message | None:
+    """A message, which nothing changes until the transaction ends."""
+    await tx.fetch_all(
+        "SELECT 1 AS one FROM core_messages WHERE project_id = :project_id"
+        f" AND message_id = :message_id{for_update(tx.dialect)}",
+        {"project_id": project_id, "message_id": message_id},
+    )
+    return await find(tx, project_id, message_id)
 
 
 async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Message]:
@@ -166,13 +189,20 @@ async def mark_sending(
     if not messages:
         return {}
     found = "'queued', 'sending'" if repeats else "'queued'"
+    columns: Sequence[str] = _KEY
+    keys: Sequence[tuple[str, ...]] = [message.key for message in messages]
+    same_step = ""
+    if any(message.route_id is not None for message in messages):
+        # One with a route may have moved on meanwhile, and be queued for another bot.
+        columns, keys = (*_KEY, "step"), [(*message.key, _step(message)) for message in messages]
+        same_step = f" AND {_SAME_STEP} AND m.waits_for IS NULL"
     # Not `IS NOT NULL`: in RETURNING, SQLite 3.40 takes that for true of this column.
     rows = await tx.fetch_all(
         "UPDATE core_messages AS m SET status = 'sending', attempts = attempts + 1, shown = NULL"
-        f" FROM {key_table(_KEY, tx.dialect)}"
+        f" FROM {key_table(columns, tx.dialect)}"
         f" WHERE m.project_id = keys.project AND m.message_id = keys.message AND m.status IN ({found})"
-        " RETURNING message_id, CASE WHEN edited_at_ms > 0 THEN content END AS edited",
-        key_params([message.key for message in messages], tx.dialect),
+        f"{same_step} RETURNING message_id, CASE WHEN edited_at_ms > 0 THEN content END AS edited",
+        key_params(keys, tx.dialect),
     )
     return {row["message_id"]: _content(row["edited"]) for row in rows}
 
@@ -243,19 +273,64 @@ async def correct(tx: Tx, ends: Sequence[FinalStatus]) -> set[str]:
     """Sets the real status of messages that ended as `unknown`; returns their ids."""
     if not ends:
         return set()
-    columns = (*_KEY, "status", "reason", "error", "message_ref")
+    columns = (*_KEY, "status", "reason", "error", "message_ref", "step")
     rows = await tx.fetch_all(
         "UPDATE core_messages AS m SET status = keys.status,"
         " reason = keys.reason, error = keys.error, message_ref = keys.message_ref"
         f" FROM {key_table(columns, tx.dialect)}"
         " WHERE m.project_id = keys.project AND m.message_id = keys.message"
-        " AND m.status = 'unknown' RETURNING message_id",
+        f" AND m.status = 'unknown' AND {_SAME_STEP} RETURNING message_id",
         key_params(
-            [(*end.message.key, end.status, end.reason, end.error, end.ref) for end in ends],
+            [
+                (*end.message.key, end.status, end.reason, end.error, end.ref, _step(end.message))
+                for end in ends
+            ],
             tx.dialect,
         ),
     )
     return {row["message_id"] for row in rows}
+
+
+#: A message that the platform has accepted, on this step of its route or an earlier one.
+_ACCEPTED = "(status = 'sent' OR (route_id IS NOT NULL AND status IN ('queued', 'sending')))"
+
+
+async def mark_delivered(tx: Tx, message: Message, at_ms: int) -> bool:
+    """Records that a sent message arrived; False if that was recorded before, or it was not sent."""
+    return (
+        await tx.execute(
+            "UPDATE core_messages SET delivered_at_ms = :at_ms WHERE project_id = :project_id"
+            f" AND message_id = :message_id AND {_ACCEPTED} AND delivered_at_ms IS NULL",
+            {**_params(message), "at_ms": at_ms},
+        )
+        > 0
+    )
+
+
+async def mark_read(tx: Tx, message: Message, at_ms: int) -> bool:
+    """Records that a sent message was read; False if that was recorded before, or it was not sent."""
+    return (
+        await tx.execute(
+            "UPDATE core_messages SET read_at_ms = :at_ms WHERE project_id = :project_id"
+            f" AND message_id = :message_id AND {_ACCEPTED} AND read_at_ms IS NULL",
+            {**_params(message), "at_ms": at_ms},
+        )
+        > 0
+    )
+
+
+async def fail_sent(tx: Tx, end: FinalStatus) -> bool:
+    """Records that a message which the platform had accepted has failed; False unless it was `sent`, without
+    a report that it arrived."""
+    return (
+        await tx.execute(
+            "UPDATE core_messages SET status = 'failed', reason = :reason, error = :error"
+            " WHERE project_id = :project_id AND message_id = :message_id AND status = 'sent'"
+            " AND delivered_at_ms IS NULL AND read_at_ms IS NULL",
+            {**_params(end.message), "reason": end.reason, "error": end.error},
+        )
+        > 0
+    )
 
 
 async def next_project(tx: Tx, after: str, *, table: str = "core_messages") -> str | None:
@@ -284,6 +359,14 @@ async def delete_ended(
         f"DELETE FROM {table} WHERE project_id = :project_id AND {these}",
         {"project_id": project_id, "before": before, "most": limit},
     )
+
+
+def _step(message: Message) -> str:
+    return "" if message.route_step is None else str(message.route_step)
+
+
+def _params(message: Message) -> dict[str, str]:
+    return {"project_id": message.project_id, "message_id": message.message_id}
 
 
 def _message(row: Row) -> Message:

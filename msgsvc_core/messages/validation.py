@@ -7,11 +7,13 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DataLoader, Tx
-from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages import previews
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import METADATA_BYTES, PreparedMessage, SendBody
+from msgsvc_core.messages.models import METADATA_BYTES, PreparedMessage, PreparedRoute, SendBody
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.routing import Routes
 from msgsvc_core.subscribers.models import Recipient
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.preferences_links import VARIABLE
@@ -30,7 +32,13 @@ class MessageValidation:
         permissions: Permissions,
         templates: Templates,
         limits: MessageLimits,
+        routes: Routes,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
+        self._chooser = routes.chooser
+        #: One lookup for the concurrent sends by a route.
+        self._routes = DataLoader(db, routes.find_many)
         self._channels = channels
         self._subscribers = subscribers
         self._templates = templates
@@ -45,8 +53,13 @@ class MessageValidation:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
+        route: str | None = None,
     ) -> PreparedMessage:
         """See `Messages.judge`."""
+        if body.route is not None and body.external_id is None:
+            raise ValidationFailed("is required with route", field="external_id")
+        if (route_id := body.route or route) is not None:
+            return await self._judge_routed(project_id, body, route_id, tx, pause)
         receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
@@ -61,6 +74,42 @@ class MessageValidation:
             await pause()
         self._check(channel, content, body)
         return PreparedMessage(receiver, channel, content)
+
+    async def _judge_routed(
+        self,
+        project_id: str,
+        body: SendBody,
+        route_id: str,
+        tx: Tx | None,
+        pause: Callable[[], Awaitable[None]] | None,
+    ) -> PreparedMessage:
+        """A message that begins at the first step of a route by which the person can be reached now."""
+        route = await self._routes.get((project_id, route_id), tx)
+        if route is None:
+            raise NotFound("there is no route {route_id!r}", route_id=route_id)
+        await self._check_permission(project_id, body.permission, tx)
+        choice = await self._chooser.choose(
+            project_id,
+            route.steps,
+            now_ms=self._clock.now_ms(),
+            subscriber_id=body.subscriber_id,
+            external_id=body.external_id,
+            permission=body.permission,
+            tx=tx,
+        )
+        if not choice.candidates:
+            why = ", ".join(f"{skip.channel}: {skip.reason}" for skip in choice.skipped)
+            raise Conflict(
+                "no step of the route reaches this person now ({why})", field="route", why=why
+            )
+        first = choice.candidates[0]
+        content = await self._content(project_id, body, first.recipient, tx)
+        if pause is not None:
+            await pause()
+        self._check(first.channel, content, body)
+        before = tuple(skip for skip in choice.skipped if skip.step < first.step)
+        prepared = PreparedRoute(route_id, route.steps, first.step, before)
+        return PreparedMessage(first.recipient, first.channel, content, prepared)
 
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None

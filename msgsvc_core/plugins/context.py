@@ -25,6 +25,7 @@ from msgsvc_core.plugins.accounts import AccountDirectory
 from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk
 from msgsvc_core.projects.service import Projects
+from msgsvc_core.routing import Routes
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers.contacts.service import VerifiedContacts
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -79,6 +80,7 @@ class PluginContext:
     members: Members
     messages: Messages
     templates: Templates
+    routes: Routes
     mailings: Mailings
     #: Creates the client that fetches files by URL on first use, since importing it takes megabytes.
     media: "Callable[[], MediaFiles]"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from msgsvc_core.config.settings import Settings, SettingsSection
     from msgsvc_core.dashboard import Pages
     from msgsvc_core.db import MigrationSource, Tx
+    from msgsvc_core.db.personal_data import PersonalData
     from msgsvc_core.events.contract import Event, EventSpec
     from msgsvc_core.files import StoredFile
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
@@ -75,6 +76,15 @@ class HookSpecs:
         After a rotation of `secret_keys` the core re-encrypts them, within an hour or by `msgsvc secrets
         rotate`; `msgsvc doctor` counts values under an older key, which must be kept until then, and says
         what is lost with a key.
+        """
+
+    @hookspec
+    def register_personal_data(self) -> "Sequence[PersonalData]":
+        """What the plugin's tables store about a subscriber, for `GET /v1/people/export`. Plain.
+
+        Declare every table with a subscriber's id: a `PersonalTable` with the columns that the person gets to
+        see, never codes, secrets and their hashes; or `NotExported` with the reason. What is encrypted can't
+        be declared. An empty answer means that the plugin stores nothing about people.
         """
 
     @hookspec

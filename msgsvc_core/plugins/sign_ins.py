@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.i18n import Language
@@ -43,6 +44,8 @@ class PageSignIn:
     lang: Language | None = None
     #: None offers all messengers.
     channel: str | None = None
+    #: One of these has to be proven: only such channels are offered and accepted. Empty is anything.
+    must_prove: Sequence[Identity] = ()
     number_matching: bool = False
 
 
@@ -51,7 +54,8 @@ class DirectSignIn:
     """A question to one subscriber, in their messenger, without a page. Only they can answer it.
 
     `text` is what they approve, e.g. `Payment of 20 EUR`; `details` are further lines, e.g. what the
-    requester learns. `lifetime_s` is at most the settings' `auth.session_lifetime_s`; None is that.
+    requester learns. The answer has to prove one of `must_prove`, if that is not empty. `lifetime_s` is at
+    most the settings' `auth.session_lifetime_s`; None is that.
     """
 
     project_id: str
@@ -63,6 +67,7 @@ class DirectSignIn:
     text: str = ""
     details: Sequence[str] = field(default=())
     lang: Language | None = None
+    must_prove: Sequence[Identity] = ()
     number_matching: bool = False
     lifetime_s: int | None = None
 
@@ -79,13 +84,15 @@ class AskedSignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """A person who signed in, when and how."""
+    """A person who signed in, when and how, and what that proved; None if it was not recorded, by an earlier
+    version."""
 
     session_id: str
     source: str
     source_id: str
     subscriber: Subscriber
     method: SignInMethod
+    proves: Identity | None = None
     confirmed_at_ms: int
 
 
@@ -95,16 +102,16 @@ class SignInSource(Protocol):
     async def open_page(self, tx: Tx, request: PageSignIn) -> str:
         """The URL of the hosted page of a new sign-in, to which the browser is redirected.
 
-        Raises `ValidationFailed` for a channel that is unknown or can't receive answers, and `Unavailable`
-        while no bot is ready.
+        Raises `ValidationFailed` for a channel that is unknown, can't receive answers or does not prove what
+        is asked for, and `Unavailable` while no bot is ready.
         """
         ...
 
     async def ask(self, tx: Tx, request: DirectSignIn) -> AskedSignIn:
         """Has the question sent, by a job of the same transaction.
 
-        Raises `SubscriberNotFound`, `Conflict` for a person who has left or blocked the bot, and
-        `RateLimitProject` for too many questions to the same person.
+        Raises `SubscriberNotFound`, `Conflict` for a person who has left or blocked the bot, or whose channel
+        does not prove what is asked for, and `RateLimitProject` for too many questions to the same person.
         """
         ...
 

@@ -16,6 +16,7 @@ from msgsvc_core.db.retrying import retry_on_deadlock
 from msgsvc_core.security.sealed import (
     KeyUse,
     LostValues,
+    Renewed,
     SealedColumn,
     count_by_key,
     find_lost,
@@ -95,22 +96,27 @@ class KeyRotation:
                 rows = await list_older(tx, column, self._secrets, after, STEP)
             if not rows:
                 return done
-            changes = [(row, sealed) for row in rows if (sealed := self._renewed(column, row))]
+            changes = [change for row in rows if (change := self._renewed(column, row))]
             done.unreadable += len(rows) - len(changes)
             done.renewed += await retry_on_deadlock(partial(self._write, column, changes))
             after = rows[-1]
             on_step(column, len(rows))
 
-    def _renewed(self, column: SealedColumn, row: Row) -> str | None:
-        """The value under the current key; None if no key reads it."""
+    def _renewed(self, column: SealedColumn, row: Row) -> Renewed | None:
+        """The row's value under the current key; None if no key reads it."""
         sealed: str = row["sealed"]
+        bound_to = column.row_of(row)
         try:
-            # It is under the key already if only the column beside it does not say so.
-            return self._secrets.renewed(sealed, column.row_of(row)) or sealed
+            # It is under the key already if only a column beside it does not say so.
+            now = self._secrets.renewed(sealed, bound_to) or sealed
+            if column.hash_column is None:
+                return Renewed(row, now)
+            value = self._secrets.decrypt(now, bound_to)
         except DecryptionError:
             return None
+        return Renewed(row, now, column.hash_of(self._secrets, value))
 
-    async def _write(self, column: SealedColumn, changes: Sequence[tuple[Row, str]]) -> int:
+    async def _write(self, column: SealedColumn, changes: Sequence[Renewed]) -> int:
         async with self._transaction() as tx:
             return await replace_values(tx, column, changes, self._secrets.key_ids[0])
 

@@ -43,6 +43,9 @@ class SealedColumn:
     place: str | None = None
     #: A column beside it with the id of the key, if there is one: by its index older values are found.
     key_id_column: str | None = None
+    #: A column beside it with the `hash_of` the value, if rows are found by their values. Rows that were
+    #: written before it was there have NULL, and count as older ones.
+    hash_column: str | None = None
     is_lasting: bool = True
 
     @property
@@ -54,6 +57,14 @@ class SealedColumn:
         if not self.bound_to:
             return ()
         return self.place or self.name, *(str(row[name]) for name in self.bound_to)
+
+    def hash_of(self, secrets: SecretBox, value: str) -> str:
+        """What `hash_column` has for a value under the current key."""
+        return secrets.keyed_hash(self.name, value)
+
+    def hashes_of(self, secrets: SecretBox, value: str) -> list[str]:
+        """What `hash_column` may have for a value: one for each key."""
+        return secrets.keyed_hashes(self.name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,7 @@ async def list_older(
     tx: Tx, column: SealedColumn, secrets: SecretBox, after: Row | None, limit: int
 ) -> list[Row]:
     """Up to `limit` rows, by their primary key from behind `after`, whose value does not name the current
-    key: the columns `key`, `bound_to`, and the value as `sealed`."""
+    key, or has no hash yet: the columns `key`, `bound_to`, and the value as `sealed`."""
     where = [_is_encrypted(column)]
     params: dict[str, object] = {"most": limit}
     # Two ranges, so that an index is used: for `<>` it is not.
@@ -134,7 +145,10 @@ async def list_older(
     else:
         found = column.key_id_column
         params["current"] = secrets.key_ids[0]
-    where.append(f"({found} < :current OR {found} > :current)")
+    older = f"{found} < :current OR {found} > :current"
+    if column.hash_column is not None:
+        older += f" OR {column.hash_column} IS NULL"
+    where.append(f"({older})")
     key = ", ".join(column.key)
     if after is not None:
         where.append(f"({key}) > ({', '.join(f':after_{name}' for name in column.key)})")
@@ -147,24 +161,37 @@ async def list_older(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """A row of `list_older`, its value under the current key, and its hash if the column has hashes."""
+
+    row: Row
+    sealed: str
+    hashed: str = ""
+
+
 async def replace_values(
-    tx: Tx, column: SealedColumn, changes: Sequence[tuple[Row, str]], key_id: str
+    tx: Tx, column: SealedColumn, changes: Sequence[Renewed], key_id: str
 ) -> int:
     """Writes the values of rows of `list_older` under the key of `key_id`, but for those that were changed
     meanwhile; returns how many it wrote."""
-    is_text = all(isinstance(row[name], str) for row, _ in changes for name in column.key)
+    is_text = all(isinstance(each.row[name], str) for each in changes for name in column.key)
     if tx.dialect == "postgresql" and is_text and changes:
         return await _replace_together(tx, column, changes, key_id)
-    return sum([await _replace(tx, column, row, sealed, key_id) for row, sealed in changes])
+    return sum([await _replace(tx, column, each, key_id) for each in changes])
 
 
-async def _replace(tx: Tx, column: SealedColumn, row: Row, sealed: str, key_id: str) -> int:
+async def _replace(tx: Tx, column: SealedColumn, change: Renewed, key_id: str) -> int:
     this = " AND ".join(f"{name} = :{name}" for name in column.key)
-    also = f", {column.key_id_column} = :key_id" if column.key_id_column else ""
-    params = {name: row[name] for name in column.key}
-    params |= {"sealed": sealed, "before": row["sealed"]}
-    if also:
+    params = {name: change.row[name] for name in column.key}
+    params |= {"sealed": change.sealed, "before": change.row["sealed"]}
+    also = ""
+    if column.key_id_column:
+        also += f", {column.key_id_column} = :key_id"
         params["key_id"] = key_id
+    if column.hash_column:
+        also += f", {column.hash_column} = :hashed"
+        params["hashed"] = change.hashed
     return await tx.execute(
         f"UPDATE {column.table} SET {column.column} = :sealed{also}"
         f" WHERE {this} AND {column.column} = :before",
@@ -173,19 +200,25 @@ async def _replace(tx: Tx, column: SealedColumn, row: Row, sealed: str, key_id: 
 
 
 async def _replace_together(
-    tx: Tx, column: SealedColumn, changes: Sequence[tuple[Row, str]], key_id: str
+    tx: Tx, column: SealedColumn, changes: Sequence[Renewed], key_id: str
 ) -> int:
     """In one statement, so one round trip."""
     table = column.table
-    found = key_table([*column.key, "value_before", "value_now"], tx.dialect)
+    found = key_table([*column.key, "value_before", "value_now", "value_hash"], tx.dialect)
     this = " AND ".join(f"{table}.{name} = keys.{name}" for name in column.key)
-    also = f", {column.key_id_column} = :key_id" if column.key_id_column else ""
     params = key_params(
-        [(*(row[name] for name in column.key), row["sealed"], sealed) for row, sealed in changes],
+        [
+            (*(each.row[name] for name in column.key), each.row["sealed"], each.sealed, each.hashed)
+            for each in changes
+        ],
         tx.dialect,
     )
-    if also:
+    also = ""
+    if column.key_id_column:
+        also += f", {column.key_id_column} = :key_id"
         params["key_id"] = key_id
+    if column.hash_column:
+        also += f", {column.hash_column} = keys.value_hash"
     return await tx.execute(
         f"UPDATE {table} SET {column.column} = keys.value_now{also} FROM {found}"
         f" WHERE {this} AND {table}.{column.column} = keys.value_before",

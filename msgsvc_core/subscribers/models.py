@@ -17,6 +17,7 @@ from msgsvc_core.api.types import (
     Time,
     Url,
 )
+from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
@@ -144,6 +145,7 @@ class Recipient:
     status: Status
     last_seen_at_ms: int
     lang: str
+    external_id: str | None = None
 
 
 @value_object
@@ -252,6 +254,15 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
 
 
 #: An address of a channel of addresses, in requests.
+#: What the service has made sure of, by the channel's `Capabilities.identity`.
+ProvenIdentity = Annotated[
+    Identity | None,
+    Field(
+        description="What is proven of the person: an `account` on the messenger, access to a `mailbox`, a"
+        " `phone` number, or an account that a `homeserver` vouches for; null if that is not known.",
+        examples=["account"],
+    ),
+]
 Address = Annotated[
     str,
     Field(

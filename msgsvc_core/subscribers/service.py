@@ -193,10 +193,7 @@ class Subscribers:
         if details.model_fields_set:
             known = await self.change(tx, project_id, subscriber_id, details)
         if body.status == "active":
-            await self._events.emit(
-                tx, project_id, "subscription.created", {"source": "api"}, subscriber=known
-            )
-            await self._subscribing.grant_defaults(tx, known)
+            await self._subscribing.announce(tx, known)
         for key in dict.fromkeys(body.permissions):
             await self.set_permission(tx, project_id, subscriber_id, key, True)
         return await self.get(tx, project_id, subscriber_id)
@@ -204,12 +201,22 @@ class Subscribers:
     def takes_codes(self, subscriber: Subscriber) -> bool:
         """Whether one-time codes and questions reach a subscriber: an active one and, on a channel of
         addresses, one who has asked for no messages."""
-        if subscriber.status == "unsubscribed":
-            return self._is_by_address(subscriber)
-        return subscriber.status == "active"
+        return self._takes_codes(subscriber.project_id, subscriber.channel, subscriber.status)
+
+    def recipient_takes_codes(self, project_id: str, recipient: Recipient) -> bool:
+        """Like `takes_codes`, for a recipient."""
+        return self._takes_codes(project_id, recipient.channel, recipient.status)
+
+    def _takes_codes(self, project_id: str, channel: str, status: Status) -> bool:
+        if status == "unsubscribed":
+            return self._is_of_addresses(project_id, channel)
+        return status == "active"
 
     def _is_by_address(self, subscriber: Subscriber) -> bool:
-        channel = self._channels.resolve(subscriber.project_id, subscriber.channel)
+        return self._is_of_addresses(subscriber.project_id, subscriber.channel)
+
+    def _is_of_addresses(self, project_id: str, name: str) -> bool:
+        channel = self._channels.resolve(project_id, name)
         return channel is not None and channel.capabilities.addresses
 
     async def change(
@@ -360,10 +367,55 @@ class Subscribers:
         known = await self._recipients_by_external_id.get((project_id, external_id), tx) or []
         on_channel = [found for found in known if channel in {None, found.channel}]
         if not on_channel:
-            raise SubscriberNotFound(
-                "there is no subscriber with external_id {external_id!r}", external_id=external_id
-            )
+            raise _nobody_has(external_id)
         return await self._best(on_channel)
+
+    async def list_recipients(
+        self,
+        project_id: str,
+        *,
+        subscriber_id: str | None,
+        external_id: str | None,
+        tx: Tx | None = None,
+    ) -> list[Recipient]:
+        """All subscribers of the person that a request names by exactly one of its two identifiers, at most
+        one on each channel. Raises what `get_recipient` raises."""
+        if subscriber_id is not None or external_id is None:
+            named = await self.get_recipient(
+                project_id, subscriber_id=subscriber_id, external_id=external_id, tx=tx
+            )
+            if named.external_id is None:
+                return [named]
+            external_id = named.external_id
+        check_external_id(external_id)
+        known = await self._recipients_by_external_id.get((project_id, external_id), tx)
+        if not known:
+            raise _nobody_has(external_id)
+        return known
+
+    async def list_recipients_of(
+        self, tx: Tx, people: Sequence[tuple[str, str, str | None]]
+    ) -> list[list[Recipient]]:
+        """As `list_recipients`, of many people at once: each is (project, one of their subscribers,
+        `external_id`); without the third it is that of the subscriber. Empty for who is not there any
+        more."""
+        named = await self._recipients.get_many(
+            {(project_id, subscriber_id) for project_id, subscriber_id, _ in people}, tx
+        )
+        wanted: dict[int, tuple[str, str]] = {}
+        for number, (project_id, subscriber_id, given_id) in enumerate(people):
+            recipient = named.get((project_id, subscriber_id))
+            if recipient is not None and (external_id := given_id or recipient.external_id):
+                wanted[number] = (project_id, external_id)
+        by_person = await self._recipients_by_external_id.get_many({*wanted.values()}, tx)
+        found: list[list[Recipient]] = []
+        for number, (project_id, subscriber_id, _) in enumerate(people):
+            recipient = named.get((project_id, subscriber_id))
+            if number in wanted:
+                found.append(by_person.get(wanted[number], []))
+            else:
+                found.append([] if recipient is None else [recipient])
+        return found
 
     async def _best(self, recipients: Sequence[Recipient]) -> Recipient:
         """The recipient that a message can reach: an active one before others, then the one seen last
@@ -571,6 +623,12 @@ class Subscribers:
 def _not_found(subscriber_id: str) -> SubscriberNotFound:
     return SubscriberNotFound(
         "there is no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+    )
+
+
+def _nobody_has(external_id: str) -> SubscriberNotFound:
+    return SubscriberNotFound(
+        "there is no subscriber with external_id {external_id!r}", external_id=external_id
     )
 
 

@@ -140,6 +140,7 @@ async def _recipients(
             row["status"],
             row["last_seen_at_ms"],
             row["lang"],
+            row["external_id"],
         )
         found.setdefault((row["project_id"], row[column]), []).append(receiver)
     return found

@@ -110,8 +110,13 @@ class Subscribing:
         lang: str | None = None,
     ) -> tuple[Subscriber, bool]:
         """The subscriber with an address, in its normal form, and whether they are new; see
-        `Subscribers.register`. No event, and no default permissions."""
+        `Subscribers.register`. No event, and no default permissions.
+
+        On a channel without addresses it is the id of the person and of the chat with them, as
+        `Channel.parse_chat_id` returns it.
+        """
         now_ms = self._clock.now_ms()
+        is_by_address = channel.capabilities.addresses
         _, chosen = await chats.find_language(tx, channel.key, address) or ("", None)
         new = Subscriber(
             project_id=project_id,
@@ -121,7 +126,7 @@ class Subscribing:
             user_id=address,
             chat_id=address,
             first_name=first_name,
-            username=address,
+            username=address if is_by_address else None,
             lang=lang or chosen or self._texts.choose(None),
             external_id=None,
             status=status,
@@ -130,14 +135,23 @@ class Subscribing:
             last_seen_at_ms=now_ms,
         )
         is_new = await store.insert_if_new(tx, new)
-        # Pages and replies of the chat are the project's from now on, unless it is another's.
-        await chats.touch(
-            tx, channel.key, address, user_id=address, project_id=project_id, now_ms=now_ms
-        )
+        if is_by_address:
+            # Pages and replies of the chat are the project's from now on, unless it is another's.
+            await chats.touch(
+                tx, channel.key, address, user_id=address, project_id=project_id, now_ms=now_ms
+            )
         return await self._refresh(tx, new), is_new
 
-    async def grant_defaults(self, tx: Tx, subscriber: Subscriber) -> None:
-        """Grants the project's default permissions to a new subscriber."""
+    async def announce(self, tx: Tx, subscriber: Subscriber) -> None:
+        """Emits `subscription.created` for a person whom the project added as active, and grants the default
+        permissions."""
+        await self._events.emit(
+            tx,
+            subscriber.project_id,
+            "subscription.created",
+            {"source": subscriber.source},
+            subscriber=subscriber,
+        )
         await self._permissions.grant(tx, subscriber, (), defaults=True)
 
     async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:

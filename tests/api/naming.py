@@ -21,6 +21,7 @@ from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources
 BODIES: dict[str, Any] = {
     "update_oidc_client": {"name": "mine now"},
     "update_webhook": {"description": "mine now"},
+    "update_gateway": {"name": "mine now"},
     "update_auth_link": {"name": "mine now"},
     "update_channel": {"settings": {}},
     "update_subscriber": {"lang": "ru"},
@@ -28,6 +29,7 @@ BODIES: dict[str, Any] = {
     "update_permission": {"title": "Mine now"},
     "update_template": {"text": "mine now"},
     "preview_template": {},
+    "update_route": {"name": "mine now"},
     "edit_message": {"text": "mine now"},
     "replay_webhook": {"since": "2026-01-15T11:00:00Z"},
     "confirm_bulk_action": {"total": 1},
@@ -58,6 +60,8 @@ BODIES: dict[str, Any] = {
 
 def _step(place: str, it: str) -> dict[str, Any]:
     """A step of a chain that names a resource in its message or its conditions."""
+    if place == "route":
+        return {"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": it}
     part, name = place.split(".")
     message: dict[str, Any] = {"text": "Hi"}
     if part == "message":
@@ -70,6 +74,7 @@ def _step(place: str, it: str) -> dict[str, Any]:
 
 #: Where a step names resources.
 _IN_STEPS = (
+    "route",
     "message.template",
     "message.permission",
     *(f"when.{name}" for name in ("tags_any", "tags_none", "permission", "channel")),
@@ -91,6 +96,8 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         }
         for name in ("assignee_id", "channel", "subscriber_id", "tag")
     },
+    "create_route.steps.channel": lambda it, own: {"name": "New", "steps": [{"channel": it}]},
+    "update_route.steps.channel": lambda it, own: {"steps": [{"channel": it}]},
     "start_bulk_action.tag": lambda it, own: {"action": "remove_tag", "tag": it, "all": True},
     "start_bulk_action.subscriber_ids": lambda it, own: {
         "action": "erase",
@@ -103,6 +110,25 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         }
         for name in ("channel", "external_id", "permission", "tag")
     },
+    "set_person_consent.external_id": lambda it, own: {
+        "external_id": it,
+        "channel": "messenger_a",
+        "consent": "subscribed",
+    },
+    "set_person_consent.channel": lambda it, own: {
+        "external_id": own["external_id"],
+        "channel": it,
+        "consent": "subscribed",
+    },
+    # Who it is merged into is nobody, so that one's own person stays.
+    "merge_people.external_id": lambda it, own: {"external_id": it, "into": "nobody"},
+    "split_person.subscriber_id": lambda it, own: {"subscriber_id": it},
+    "create_gateway.channels": lambda it, own: {
+        "name": "Mine",
+        "sender": "novu",
+        "channels": [it],
+    },
+    "update_gateway.channels": lambda it, own: {"channels": [it]},
     "send.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
     "send.external_id": lambda it, own: {"external_id": it, "text": "Hi"},
     "send.channel": lambda it, own: {
@@ -110,12 +136,22 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         "channel": it,
         "text": "Hi",
     },
+    **{
+        f"{name}.route": lambda it, own, when=when: {
+            "external_id": own["external_id"],
+            "route": it,
+            "text": "Hi",
+            **when,
+        }
+        for name, when in WHEN.items()
+    },
+    "send.route": lambda it, own: {"external_id": own["external_id"], "route": it, "text": "Hi"},
     "send.template": lambda it, own: {"subscriber_id": own["subscriber_id"], "template": it},
     **{
         f"send_batch.messages.{name}": lambda it, own, name=name: {
             "messages": [NAMING_BODIES[f"send.{name}"](it, own)]
         }
-        for name in ("subscriber_id", "external_id", "channel", "permission", "template")
+        for name in ("subscriber_id", "external_id", "channel", "permission", "template", "route")
     },
     "broadcast.template": lambda it, own: {"audience": {"all": True}, "template": it},
     "broadcast.variants.template": lambda it, own: {
@@ -127,6 +163,7 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         "permission": it,
         "text": "Hi",
     },
+    "broadcast.route": lambda it, own: {"audience": {"all": True}, "route": it, "text": "Hi"},
     "send_broadcast_test.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
     "send_broadcast_test.template": lambda it, own: {
         "subscriber_id": own["subscriber_id"],
@@ -199,6 +236,8 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     },
     "update_scheduled.template": lambda it, own: {"template": it},
     "update_scheduled.permission": lambda it, own: {"permission": it},
+    "update_scheduled.route": lambda it, own: {"route": it},
+    "update_recurring.route": lambda it, own: {"route": it},
     "update_recurring.template": lambda it, own: {"template": it},
     "update_recurring.permission": lambda it, own: {"permission": it},
     "create_link.tags": lambda it, own: {"tags": [it]},
@@ -224,6 +263,11 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "send_otp.subscriber_id": lambda it, own: {"subscriber_id": it},
     "send_otp.external_id": lambda it, own: {"external_id": it},
     "send_otp.channel": lambda it, own: {"external_id": own["external_id"], "channel": it},
+    "send_otp.route": lambda it, own: {
+        "external_id": own["external_id"],
+        "purpose": "other",
+        "route": it,
+    },
     "request_otp.channel": lambda it, own: {"channel": it},
     "verify_otp.otp_id": lambda it, own: {"otp_id": it, "code": "wrong"},
     "verify_otp.subscriber_id": lambda it, own: {"subscriber_id": it, "code": "wrong"},
@@ -295,9 +339,15 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     },
 }
 
+#: Files for routes that take one, and that name a resource elsewhere.
+UPLOADS: dict[str, Any] = {
+    "start_people_import": {"file": ("people.csv", b"address\ncat@shop.example\n")}
+}
+
 #: Routes that refuse one's own resource as it is, with 409.
 REFUSED_AS_IT_IS = {
     # It has ended.
+    "cancel_people_import",
     "cancel_ticket_bulk_action",
     "subscribe_again",
     "redeliver_webhook_delivery",
@@ -345,7 +395,7 @@ KEPT_AS_GIVEN = {
 }
 
 _NAMES_RESOURCE = re.compile(
-    r"(\w+_)?ids?|(tag|permission|template|channel|subscriber|webhook)s?(_(any|all|none))?"
+    r"(\w+_)?ids?|route|(tag|permission|template|channel|subscriber|webhook)s?(_(any|all|none))?"
 )
 
 
@@ -393,6 +443,8 @@ class Place:
             body = NAMING_BODIES[self.key](it, own)
         if self.where == "query":
             request["params"] = {self.name: it}
+        if self.endpoint.name in UPLOADS:
+            request["files"] = UPLOADS[self.endpoint.name]
         return request if body is None else {**request, "json": body}
 
 

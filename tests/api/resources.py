@@ -5,13 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 from msgsvc_auth.service import SignIn
-from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, MiniAppUser
+from msgsvc_core.channels import (
+    BotProfile,
+    Channel,
+    ChannelIdentity,
+    ChannelKind,
+    ChannelUser,
+    MiniAppUser,
+)
 from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import NewJob, inspection
 from msgsvc_core.jobs.inspection import Filter
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.channel import RecordingBotMaker
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
@@ -23,6 +31,7 @@ PLUGINS = (
     "broadcasts",
     "drip",
     "forms",
+    "gateway",
     "helpdesk",
     "oidc",
     "otp",
@@ -31,14 +40,14 @@ PLUGINS = (
 )
 
 #: A shared channel with mini apps, whose `init_data` is the name of who opened one.
-MINI_APP = "mini"
+MINI_APP, MINI_APP_KIND = "mini", "mini_app"
 
 #: Webhooks may lead to this machine, where nothing listens: no test calls another host.
 SETTINGS: dict[str, Any] = {
     "plugins": PLUGINS,
     "channels": {
         **{name: {"plugin": "recording"} for name in ("messenger_a", "messenger_b")},
-        MINI_APP: {"plugin": "mini_app"},
+        MINI_APP: {"plugin": MINI_APP_KIND},
     },
     "oidc": {"registration": True},
     "webhooks": {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]},
@@ -81,8 +90,13 @@ async def resources_of(
     # It waits for its confirmation, and is about nobody.
     nobody = {"action": "erase", "subscriber_ids": ["sub_0000000000000000000000"]}
     bulk = await post("/v1/subscribers/bulk-actions", **nobody)
+    people = {"file": ("people.csv", b"address\nnot an address\n")}
+    imported = await tenant.client.post("/v1/people/imports", files=people)
+    assert imported.is_success, imported.text
     code = await post("/v1/otp/send", subscriber_id=subscriber_id)
     template = await post("/v1/templates", key=f"{low}-hello", text="Hi")
+    on_both = [{"channel": channel["name"]}, {"channel": "messenger_a"}]
+    route = await post("/v1/routes", name=person, steps=on_both)
     # It waits for its time, so it can be cancelled, and not paused.
     broadcast = await post("/v1/broadcast", audience={"all": True}, text="Hi", send_at=LATER)
     scheduled = await post("/v1/scheduled", audience={"all": True}, text="Hi", send_at=LATER)
@@ -124,6 +138,8 @@ async def resources_of(
         waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
         await service.jobs.enqueue(tx, waiting)
         queued = await inspection.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
+    gateway = await post("/v1/gateways", name=person, sender="novu", channels=["messenger_a"])
+    request = await post("/v1/channel-requests", name=f"{low}_new", plugin=MINI_APP_KIND)
     openid = await post("/v1/oidc/clients", name=person, redirect_uris=[CALLBACK])
     # Of two secrets one can be deleted.
     secret = await post(f"/v1/oidc/clients/{openid['client_id']}/secrets")
@@ -146,6 +162,7 @@ async def resources_of(
         "permission_key": other,
         "message_id": message["message_id"],
         "webhook_id": webhook["webhook_id"],
+        "gateway_id": gateway["gateway_id"],
         "delivery_id": journal.json()["data"][0]["delivery_id"],
         "session_id": session["session_id"],
         "trial_id": trial.session.session_id,
@@ -160,8 +177,11 @@ async def resources_of(
         "form_id": form["form_id"],
         "submission_id": submission.submission_id,
         "template": template["key"],
+        "route_id": route["route_id"],
+        "route": route["route_id"],
         "batch_id": batch["batch_id"],
         "bulk_action_id": bulk["bulk_action_id"],
+        "import_id": imported.json()["import_id"],
         "ticket_bulk_action_id": ticket_bulk["bulk_action_id"],
         "job_id": broadcast["job_id"],
         "scheduled_id": scheduled["scheduled_id"],
@@ -170,6 +190,7 @@ async def resources_of(
         "channel": channel["name"],
         "after_event_id": events.json()["data"][0]["event_id"],
         "member_id": member["member_id"],
+        "channel_request_id": request["channel_request_id"],
     }
 
 
@@ -179,6 +200,11 @@ class MiniAppChannel(RecordingChannel):
     capabilities = replace(
         RecordingChannel.capabilities, mini_app=True, addresses=True, identity="mailbox"
     )
+
+    def __init__(self, identity: ChannelIdentity) -> None:
+        super().__init__(identity)
+        self.bot_maker = RecordingBotMaker()
+        self.profile = BotProfile(self.name)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         person = ChannelUser(f"user-{init_data}", init_data, None, "en")

@@ -53,13 +53,22 @@ GOES_ON: dict[str, Any] = {
     "update_ticket_service_levels": {"warn_minutes": 15},
     "take_otp_result": {"result": "0" * 40},
     "create_channel": {"name": "new_bot", "plugin": "recording"},
+    "create_channel_request": {"name": "asked_bot", "plugin": "mini_app"},
     "create_link": {},
     "add_subscriber": {"channel": "mini", "address": "cat@shop.example"},
+    "set_person_consent": {
+        "external_id": "{external_id}",
+        "channel": "messenger_a",
+        "consent": "subscribed",
+    },
+    "merge_people": {"external_id": "{external_id}", "into": "nobody"},
+    "split_person": {"subscriber_id": "{subscriber_id}"},
     "create_tag": {"name": "new"},
     "start_ticket_bulk_action": {"action": "close", "all": True},
     "start_bulk_action": {"action": "add_tag", "tag": "new", "all": True},
     "create_permission": {"key": "new", "title": "New"},
     "create_template": {"key": "new", "text": "Hi"},
+    "create_route": {"name": "New", "steps": [{"channel": "messenger_a"}]},
     "subscribe_in_mini_app": {"channel": "mini", "init_data": "Bob"},
     "track_event": {"subscriber_id": "{subscriber_id}", "name": "bought"},
     "add_member": {"name": "Bob", "email": "bob@shop.example"},
@@ -78,6 +87,7 @@ GOES_ON: dict[str, Any] = {
     "schedule_message": {**_MESSAGE, "send_at": LATER},
     "create_recurring": {**_MESSAGE, "cron": "0 9 * * *"},
     "create_webhook": {"url": HOOK},
+    "create_gateway": {"name": "Mine", "sender": "novu", "channels": ["messenger_a"]},
     "create_oidc_client": {"name": "New", "redirect_uris": [CALLBACK]},
     "create_oidc_registration_token": {"name": "New"},
 }
@@ -86,10 +96,17 @@ _LOGO = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><rect width="9" height="9"/></svg>'
 )
 
+#: What routes that read ask for.
+QUERIES: dict[str, Any] = {
+    "get_person": {"external_id": "{external_id}"},
+    "export_personal_data": {"subscriber_id": "{subscriber_id}"},
+}
+
 #: Files, and not JSON.
 UPLOADS = {
     "upload_file": {"file": ("new.txt", b"Hi")},
     "set_logo": {"file": ("logo.svg", _LOGO)},
+    "start_people_import": {"file": ("people.csv", b"address\ncat@shop.example\n")},
 }
 
 
@@ -188,6 +205,8 @@ def _request(endpoint: Endpoint, own: dict[str, str]) -> dict[str, Any]:
     request: dict[str, Any] = {"method": endpoint.method, "url": url}
     if endpoint.name in UPLOADS:
         return {**request, "files": UPLOADS[endpoint.name]}
+    if endpoint.name in QUERIES:
+        return {**request, "params": _filled(QUERIES[endpoint.name], own)}
     if endpoint.body is None:
         return request
     body = PAID[endpoint.name] if endpoint.name in PAID else GOES_ON[endpoint.name]

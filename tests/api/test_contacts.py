@@ -9,6 +9,7 @@ from msgsvc_core.security import SecretBox
 from msgsvc_core.security.secret_box import key_id_in
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
+from msgsvc_core.subscribers.contacts.models import ContactKind
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fakes import FakeJobContext
 from msgsvc_devkit.fixtures import Tenant
@@ -101,3 +102,41 @@ async def test_contacts_of_a_lost_key_are_unknown_and_left_as_they_are(
 def test_the_job_runs_every_hour(service: Service) -> None:
     assert service.resealing.spec.every_s == HOUR_MS / 1000
     assert service.resealing.spec.name in {spec.name for spec in service.job_specs}
+
+
+async def test_whose_contact_it_is_is_found_by_its_value_whatever_the_key(
+    service: Service, tenant: Tenant, subscribe: Subscribe
+) -> None:
+    ann, ben = await subscribe("Ann"), await subscribe("Ben")
+    await record(service.contacts, service, tenant, ann)
+    project_id = tenant.project.project_id
+
+    async def holders(kind: ContactKind, value: str, project: str = project_id) -> list[str]:
+        async with service.db.read() as tx:
+            return await service.contacts.find_holders(tx, project, kind, value)
+
+    assert await holders("phone", "+1 (202) 555-0123") == [ann]
+    assert await holders("email", "Ann@Shop.example") == [ann]
+    assert await holders("phone", "+12025550124") == []
+    assert await holders("phone", PHONE, "prj_other") == []
+    async with service.db.transaction() as tx:
+        await service.contacts.record(
+            tx, project_id, ben, kind="phone", value=PHONE, source="telegram"
+        )
+    assert set(await holders("phone", PHONE)) == {ann, ben}
+
+
+async def test_contacts_of_an_earlier_release_are_hashed_by_the_hourly_job(
+    service: Service, tenant: Tenant, ann: str
+) -> None:
+    await record(service.contacts, service, tenant, ann)
+    async with service.db.transaction() as tx:
+        await tx.execute("UPDATE core_subscriber_contacts SET value_hash = NULL")
+    project_id = tenant.project.project_id
+
+    async with service.db.read() as tx:
+        assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == []
+    job = Resealing(secrets=service.secrets, columns=service.sealed_columns)
+    await job.reseal(FakeJobContext(service.db), [])
+    async with service.db.read() as tx:
+        assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == [ann]

@@ -105,6 +105,7 @@ def test_every_field_of_a_body_that_names_a_resource_is_asked_for() -> None:
         "/v1/messages",
         "/v1/events",
         "/v1/channels",
+        "/v1/channel-requests",
         "/v1/templates",
         "/v1/webhooks",
         "/v1/auth/links",

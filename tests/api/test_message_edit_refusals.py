@@ -23,7 +23,7 @@ async def test_a_refused_edit_says_why_and_the_message_is_what_people_see(
 
     message = await message_of(client, message_id)
     assert (message["status"], message["text"], message["edited_at"]) == ("sent", "old", None)
-    assert message["buttons"] == [[{"text": "A", "url": None, "data": "a"}]]
+    assert message["buttons"] == [[{"text": "A", "url": None, "data": "a", "style": None}]]
     assert message["error"] == "edit: it is too old"
     assert await events_named(client, "delivery.failed") == []
 

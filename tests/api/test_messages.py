@@ -172,7 +172,9 @@ async def test_a_message_is_shown_with_all_that_was_sent(
 
     assert (message["text"], message["format"], message["silent"]) == ("*Hi*", "markdown", True)
     assert message["media"] == media
-    assert message["buttons"] == [[{"text": "Open", "url": "https://example.com", "data": None}]]
+    assert message["buttons"] == [
+        [{"text": "Open", "url": "https://example.com", "data": None, "style": None}]
+    ]
     assert (message["permission"], message["batch_id"]) == (None, None)
     assert message["metadata"] == {"order": 7}
     assert message["expires_at"] == "2026-01-15T12:01:00.000Z"

@@ -39,6 +39,7 @@ ALL_PLUGINS = (
     "telegram",
     "max",
     "whatsapp",
+    "sms",
 )
 
 
@@ -255,7 +256,7 @@ class Links(HTMLParser):
             self.loaded.append(str(values[loading]))
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs/errors"])
+@pytest.mark.parametrize("path", ["/docs", "/docs/types", "/docs/errors"])
 async def test_a_page_loads_nothing_from_another_host(
     reader: httpx2.AsyncClient, path: str
 ) -> None:
@@ -282,11 +283,12 @@ async def test_the_errors_page_has_every_code_under_its_anchor(
     assert all(str(error.__doc__).strip() in unescape(page) for error in described.errors)
 
 
+@pytest.mark.parametrize("path", ["/docs", "/docs/types"])
 async def test_the_api_page_is_compressed_for_those_who_read_that(
-    reader: httpx2.AsyncClient,
+    reader: httpx2.AsyncClient, path: str
 ) -> None:
-    whole = await reader.get("/docs", headers={"Accept-Encoding": "identity"})
-    small = await reader.get("/docs", headers={"Accept-Encoding": "gzip"})
+    whole = await reader.get(path, headers={"Accept-Encoding": "identity"})
+    small = await reader.get(path, headers={"Accept-Encoding": "gzip"})
 
     assert small.text == whole.text
     assert (small.headers["content-encoding"], whole.headers.get("content-encoding")) == (
@@ -302,11 +304,12 @@ async def test_the_reference_can_be_closed_and_error_codes_stay(
     service = await make_service(api_docs=False)
     transport = httpx2.ASGITransport(app=service.app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
-        closed = [(await client.get(path)).status_code for path in ("/docs", "/openapi.json")]
+        described = ("/docs", "/docs/types", "/openapi.json")
+        closed = [(await client.get(path)).status_code for path in described]
         errors = await client.get("/docs/errors")
         front = await client.get("/")
 
-    assert closed == [404, 404]
+    assert closed == [404, 404, 404]
     assert errors.status_code == 200
     assert "openapi.json" not in errors.text
     assert front.headers["Location"] == "docs/errors"
@@ -325,7 +328,8 @@ async def test_the_api_page_names_every_endpoint(
 async def test_the_api_page_says_what_fields_and_parameters_mean(
     reader: httpx2.AsyncClient, document: dict[str, Any]
 ) -> None:
-    page = unescape(re.sub("<[^>]+>", "", (await reader.get("/docs")).text))
+    pages = [(await reader.get(path)).text for path in ("/docs", "/docs/types")]
+    page = unescape(re.sub("<[^>]+>", "", "".join(pages)))
 
     told = {
         part.get("description") or part["schema"].get("description")
@@ -337,6 +341,17 @@ async def test_the_api_page_says_what_fields_and_parameters_mean(
         told |= {field.get("description") for field in schema.get("properties", {}).values()}
     assert len(told) > 100
     assert [each for each in told if each and each.replace("`", "") not in page] == []
+
+
+async def test_every_type_that_an_operation_names_is_on_the_page_of_types(
+    reader: httpx2.AsyncClient,
+) -> None:
+    links, page = Links(), (await reader.get("/docs")).text
+    links.feed((await reader.get("/docs/types")).text)
+    named = set(re.findall(r'href="docs/types#(\w+)"', page))
+
+    assert len(named) > 50
+    assert named <= links.ids
 
 
 async def test_the_docs_address_of_an_error_leads_to_its_anchor(reader: httpx2.AsyncClient) -> None:

@@ -13,6 +13,7 @@ KINDS = {
     "message.deliver": {"message_id": "msg_1", "subscriber_id": "sub_1"},
     "message.change": {"message_id": "msg_1", "subscriber_id": "sub_1"},
     "channel.call": {"call": "send", "chat_id": "1001"},
+    "channel.open_thread": {"chat_id": "1001"},
 }
 
 

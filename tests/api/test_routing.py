@@ -8,7 +8,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 
-PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")
+PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/types", "/docs/errors")
 
 
 @pytest.mark.shared_service

@@ -90,7 +90,8 @@ async def test_a_template_is_kept_with_its_variables(
     assert order["required_variables"] == ["order", "lang"]
     assert order["text"] == ORDER["text"]
     assert order["media"] == {**ORDER["media"], "filename": None}
-    assert order["buttons"][0][1] == {"text": "OK", "url": None, "data": "seen {{ order }}"}
+    ok = {"text": "OK", "url": None, "data": "seen {{ order }}", "style": None}
+    assert order["buttons"][0][1] == ok
 
 
 @pytest.mark.shared_service
@@ -225,8 +226,9 @@ async def test_a_preview_shows_the_message_in_every_language(
                 "text": "Где A*7/b?",
                 "url": "https://shop.example/orders/A%2A7%2Fb?lang=en",
                 "data": None,
+                "style": None,
             },
-            {"text": "OK", "url": None, "data": "seen A*7/b"},
+            {"text": "OK", "url": None, "data": "seen A*7/b", "style": None},
         ]
     ]
     assert english["problems"] == []

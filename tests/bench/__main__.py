@@ -20,6 +20,7 @@ from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
 from tests.bench.bots import bots
 from tests.bench.broadcast import broadcast, broadcast_over_tls
+from tests.bench.by_route import by_route
 from tests.bench.dashboard import dashboard
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
@@ -58,6 +59,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "yes": pressing,
     "deliver": delivery,
     "lane": lane,
+    "routes": by_route,
     "broadcast": broadcast,
     "tls": broadcast_over_tls,
     "paced": paced,

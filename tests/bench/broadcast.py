@@ -14,6 +14,7 @@ from statistics import mean, median
 
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
+from msgsvc_devkit.certificates import write_certificate
 from tests.bench import fake_platform
 from tests.bench.audience import add_audience
 from tests.bench.clients import AIOGRAM, BARE, PEERS, Client, own_python, python_of_peers
@@ -31,7 +32,6 @@ from tests.bench.servers import (
     started_service,
     while_it_stands,
 )
-from tests.faults.certificates import certificate
 
 #: The cost of a message may differ so much between audiences, however large.
 LEVEL = Bound(most=1.15)
@@ -53,7 +53,7 @@ WHERE created_at_ms >= :since ORDER BY job_id DESC LIMIT 1
 
 def broadcast_over_tls(run: Run) -> list[Finding]:
     """The same beside others, where the platform and all its clients speak TLS."""
-    trusted = certificate(run.new_folder() / "platform.pem", "localhost")
+    trusted = write_certificate(run.new_folder() / "platform.pem", "localhost")
     others = [BARE, *([AIOGRAM] if run.options.peers else ())]
     found: list[Finding] = []
     with started(run, fake_platform, str(trusted)) as platform:

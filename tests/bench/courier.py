@@ -1,13 +1,16 @@
 """A messenger over HTTP: every message is a POST to a platform, as most channels make it."""
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 from msgsvc_core.channels import (
     Channel,
     ChannelIdentity,
     ChannelKind,
+    DeliveryError,
     OutgoingMessage,
+    Reason,
 )
 from msgsvc_core.channels.http import PlatformHttp
 from msgsvc_core.config.settings import Section
@@ -45,6 +48,8 @@ class CourierChannel(SendOnlyChannel):
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         body = body_of(chat_id, message.text, silent=message.silent)
         answer = await self._http.call("POST", PATH, json=body)
+        if answer.status != HTTPStatus.OK:
+            raise DeliveryError(Reason.INVALID_MESSAGE, "the platform refused it")
         return str(read_json(answer.body)["result"]["message_id"])
 
     async def close(self) -> None:

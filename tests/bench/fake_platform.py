@@ -7,7 +7,7 @@ takes is missing to the one that is measured.
 With the path of a certificate and its key as argument, it speaks TLS as `localhost`.
 
 `GET /arrivals` answers with the times at which messages to chats `of-many-...` came since it was asked
-last, in seconds of a clock of its own.
+last, in seconds of a clock of its own. Messages to chats `refused-...` are refused.
 """
 
 import asyncio
@@ -34,6 +34,8 @@ _GET_ME = b"/getme http"
 _BOT = b'{"ok":true,"result":{"id":1,"is_bot":true,"first_name":"Bench","username":"bench_bot"}}'
 _GET_ARRIVALS = b"get /arrivals "
 _OF_MANY = b"of-many-"
+_TO_REFUSE = b'"refused-'
+_REFUSAL = b'{"ok":false,"error_code":400,"description":"Bad Request: the bench refuses it"}'
 
 #: Of this process: when messages of broadcasts came.
 _arrivals: list[float] = []
@@ -59,7 +61,10 @@ class FakePlatform(asyncio.Protocol):
             if len(self._received) < whole:
                 return
             body, self._received = self._received[end:whole], self._received[whole:]
-            self._answer(self._found(head, body))
+            if _TO_REFUSE in body:
+                self._answer(_REFUSAL, b"400 Bad Request")
+            else:
+                self._answer(self._found(head, body))
 
     def _found(self, head: bytes, body: bytes) -> bytes:
         if _OF_MANY in body:
@@ -76,10 +81,10 @@ class FakePlatform(asyncio.Protocol):
         self._last_id += 1
         return _MESSAGE % self._last_id
 
-    def _answer(self, body: bytes) -> None:
+    def _answer(self, body: bytes, status: bytes = b"200 OK") -> None:
         self._transport.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+            b"HTTP/1.1 %s\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (status, len(body), body)
         )
 
 

@@ -22,7 +22,7 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
 
     main(
         # Jobs have a test of their own.
-        "--only send status verify token yes deliver lane webhooks polls memory --databases sqlite"
+        "--only send status verify token yes deliver lane routes webhooks polls memory --databases sqlite"
         " --seconds 1 --rounds 1 --warm-up 0"
         f" --connections 4 --polls 20 --presses 5 --sends 200 --messages 500 --out {out}".split()
     )
@@ -39,6 +39,8 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
     assert found["yes sqlite, same process: p99 ms behind"]["target"] == 100
     assert found["accept, deliver, record sqlite: per s / echo"]["value"] > 0
     assert found["one lane sqlite: per s / bare client"]["ratio"] > 0
+    assert found["by a route, taken sqlite: per s / to a subscriber"]["value"] > 0
+    assert found["by a route, refused first sqlite: per s / to a subscriber"]["ratio"] > 0
     assert found["webhooks sqlite: per s / bare client"]["ratio"] > 0
     assert found["20 idle long polls: KiB each"]["target"] == 20
     assert found["memory, idle: MiB"]["value"] > 10

@@ -144,6 +144,14 @@ class OneRowOfButtons(PigeonChannel):
         return {**body, "buttons": [[one for row in body["buttons"] for one in row]]}
 
 
+@breaks("test_a_style_changes_nothing_but_the_colour")
+class RefusesStyles(PigeonChannel):
+    def problem(self, message: OutgoingMessage) -> str | None:
+        if any(button.style for row in message.buttons for button in row):
+            return "buttons: there are no styles"
+        return super().problem(message)
+
+
 @breaks("test_buttons_that_nobody_can_answer_are_a_problem")
 class ButtonsAllTheSame(PigeonChannel):
     capabilities = Capabilities(buttons="links")

@@ -118,6 +118,12 @@ class SkipsInSilence(PigeonChannel):
             return None
 
 
+@breaks("test_what_the_bot_cannot_know_is_logged_and_skipped")
+class TakesNullForAText(PigeonChannel):
+    def text(self, found: Any) -> str:
+        return str(found)
+
+
 @breaks("test_polling_what_was_not_acknowledged_comes_again")
 class AcknowledgesAtOnce(PigeonChannel):
     async def poll_updates(self, cursor: str | None) -> Polled:

@@ -25,6 +25,7 @@ from msgsvc_core.channels import (
     ChannelIdentity,
     ChannelUser,
     DeliveryError,
+    DeliveryReported,
     InvalidMiniApp,
     InvalidWebhook,
     MediaType,
@@ -47,6 +48,7 @@ from tests.contracts.pigeons import (
     HEADER,
     MAX_CAPTION,
     MAX_TEXT,
+    MAX_TITLE,
     PERSON,
     SIGNATURE,
     TOKEN,
@@ -92,6 +94,8 @@ class PigeonChannel(Channel):
         receives_files=True,
         tells_replies=True,
         commands=True,
+        reports=frozenset({"delivered", "read"}),
+        threads=True,
     )
 
     def __init__(
@@ -134,10 +138,24 @@ class PigeonChannel(Channel):
             "buttons": [[[b.text, b.url, b.data] for b in row] for row in message.buttons],
             "media": message.media and message.media.type,
             "silent": message.silent,
+            "thread": message.thread,
         }
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        return str(await self.call("send", chat=chat_id, body=self.body(message)))
+        return await self.post(chat_id, message)
+
+    async def post(self, chat_id: str, message: OutgoingMessage, **more: Any) -> str:
+        """Beside its thread if that is gone."""
+        body = self.body(message)
+        fine = [] if message.thread is None else ["no_thread"]
+        ref = await self.call("send", fine=fine, chat=chat_id, body=body, **more)
+        if ref is None:
+            body = {**body, "thread": None}
+            ref = await self.call("send", chat=chat_id, body=body, **more)
+        return str(ref)
+
+    async def open_thread(self, chat_id: str, title: str) -> str | None:
+        return str(await self.call("thread", chat=chat_id, title=title[:MAX_TITLE]))
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         await self.call("edit", fine=["not_modified"], ref=message_ref, body=self.body(message))
@@ -206,6 +224,7 @@ class PigeonChannel(Channel):
             "update_id": str(update["id"]),
             "chat_id": f"c{user.user_id}",
             "user": user,
+            "thread": update.get("thread"),
         }
         match update["kind"]:
             case "start":
@@ -213,7 +232,7 @@ class PigeonChannel(Channel):
             case "text":
                 return MessageReceived(
                     **common,
-                    text=update["text"],
+                    text=self.text(update["text"]),
                     files=tuple(ReceivedFile(*file) for file in update["files"]),
                     message_ref=str(update["message"]),
                     reply_to=update["answers"],
@@ -229,12 +248,29 @@ class PigeonChannel(Channel):
                     message_ref=str(update["message"]),
                     button_ref=update["press"],
                 )
-            case "block":
-                return Blocked(**common)
-            case "unblock":
-                return Unblocked(**common)
+            case "block" | "unblock" as kind:
+                return (Blocked if kind == "block" else Unblocked)(**common)
+            case "report":
+                return self.report(common, update)
             case kind:
                 raise ValueError(kind)
+
+    def text(self, found: Any) -> str:
+        if not isinstance(found, str):
+            raise TypeError(found)
+        return found
+
+    def report(self, common: dict[str, Any], update: Any) -> Update:
+        if update["state"] not in {"delivered", "read", "failed"}:
+            raise ValueError(update["state"])
+        return DeliveryReported(
+            **common,
+            message_ref=update["message"],
+            state=update["state"],
+            at_ms=update["at_s"] * 1000,
+            reason=REASONS.get(update["code"], Reason.UNKNOWN),
+            detail=f"reported: {update['code']}",
+        )
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         data, _, signature = init_data.rpartition("&hash=")
@@ -252,7 +288,7 @@ class RepeatablePigeonChannel(PigeonChannel):
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         key = message.key or None
-        return str(await self.call("send", chat=chat_id, body=self.body(message), key=key))
+        return await self.post(chat_id, message, key=key)
 
 
 class RepeatingPigeonChannel(RepeatablePigeonChannel):
@@ -311,11 +347,18 @@ class PigeonMessenger(Messenger):
     async def edit_text(self, text: str) -> None:
         await self._pigeons.tell("edit", message=self._written, text=text)
 
-    async def _write(self, text: str, *, files: Any = (), answers: str | None = None) -> None:
+    async def write_in(self, thread: str, text: str) -> None:
+        await self._write(text, thread=thread)
+
+    async def end_thread(self, thread: str) -> None:
+        self._pigeons.threads.remove(thread)
+
+    async def _write(
+        self, text: str, *, files: Any = (), answers: str | None = None, thread: str | None = None
+    ) -> None:
         self._written = self._pigeons.number()
-        await self._pigeons.tell(
-            "text", text=text, message=self._written, files=files, answers=answers
-        )
+        told = {"text": text, "files": files, "answers": answers, "thread": thread}
+        await self._pigeons.tell("text", message=self._written, **told)
 
     async def press(self, ref: str, data: str) -> None:
         message = self._pigeons.messages[int(ref)]
@@ -343,6 +386,7 @@ class PigeonMessenger(Messenger):
                 tuple(tuple(Button(*one) for one in row) for row in body["buttons"]),
                 body["media"],
                 body["silent"],
+                body["thread"],
             )
             for number, body in self._pigeons.messages.items()
         ]
@@ -372,6 +416,14 @@ class PigeonMessenger(Messenger):
     async def puzzle(self) -> None:
         await self._pigeons.tell("dance", partner=None)
         await self._pigeons.tell("text", text=7, **{"from": []})
+        message = self._pigeons.number()
+        await self._pigeons.tell("text", text=None, message=message, files=[], answers=None)
+
+    async def report(
+        self, ref: str, state: Literal["accepted", "delivered", "read", "failed"]
+    ) -> None:
+        code = "no_chat" if state == "failed" else ""
+        await self._pigeons.tell("report", message=ref, state=state, code=code, at_s=1_790_000_000)
 
     async def forget_presses(self) -> None:
         self._pigeons.presses.clear()

@@ -12,7 +12,7 @@ from msgsvc_devkit import Fault
 
 TOKEN = "pigeon-token-2f9d81c04e"
 HEADER, SIGNATURE = "x-pigeon-secret", "x-pigeon-signature"
-MAX_TEXT, MAX_CAPTION = 4096, 1024
+MAX_TEXT, MAX_CAPTION, MAX_TITLE = 4096, 1024, 100
 PERSON = {"id": "4711", "name": "Ann", "username": "ann_b", "lang": "ru"}
 
 
@@ -36,6 +36,7 @@ class Pigeons:
         self.chats: set[str] = set()
         #: Messages by the keys that they were sent under.
         self.keys: dict[str, int] = {}
+        self.threads: set[str] = set()
         self.blocked = self.revoked = False
         #: Set while there is no server.
         self.dead = asyncio.Event()
@@ -101,11 +102,22 @@ class Pigeons:
         longest = MAX_CAPTION if body["media"] else MAX_TEXT
         if utf16_length(body["text"]) > longest:
             return refused("invalid")
+        if body["thread"] is not None and body["thread"] not in self.threads:
+            return refused("no_thread")
         number = self.number()
         self.messages[number] = body
         if key is not None:
             self.keys[key] = number
         return ok(number)
+
+    async def _thread(self, chat: str, title: str) -> tuple[int, bytes]:
+        if chat not in self.chats:
+            return refused("no_chat")
+        if not 1 <= len(title) <= MAX_TITLE:
+            return refused("invalid")
+        thread = f"t{self.number()}"
+        self.threads.add(thread)
+        return ok(thread)
 
     async def _edit(self, ref: str, body: dict[str, Any]) -> tuple[int, bytes]:
         old = self.messages.get(int(ref))
@@ -113,7 +125,7 @@ class Pigeons:
             return refused("gone")
         if (old["text"], old["buttons"]) == (body["text"], body["buttons"]):
             return refused("not_modified")
-        self.messages[int(ref)] = {**body, "media": old["media"]}
+        self.messages[int(ref)] = {**body, "media": old["media"], "thread": old["thread"]}
         return ok(None)
 
     async def _delete(self, ref: str) -> tuple[int, bytes]:

@@ -22,10 +22,14 @@ from msgsvc_devkit.conformance.stage import (
     secrets_of,
 )
 from tests.contracts import (  # noqa: F401 - enter their channels
+    broken_addresses,
     broken_doubt,
     broken_files,
+    broken_limits,
     broken_menus,
     broken_receivers,
+    broken_reports,
+    broken_threads,
 )
 from tests.contracts.broken_channels import BROKEN, Broken
 from tests.contracts.pigeon import PigeonChannel, PigeonMessenger, RepeatablePigeonChannel

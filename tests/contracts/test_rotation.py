@@ -125,6 +125,7 @@ async def test_everything_works_with_the_new_key_alone_after_a_rotation(
             tx, project_id, used.webhook_id, alone.clock.now_ms()
         )
         contacts = await alone.contacts.find(tx, project_id, used.ann)
+        holders = await alone.contacts.find_holders(tx, project_id, "phone", "+12025550123")
 
     [new_id] = SecretBox([NEW]).key_ids
     assert rotated.renewed["webhooks_secrets.encrypted"] == 1
@@ -136,6 +137,7 @@ async def test_everything_works_with_the_new_key_alone_after_a_rotation(
     assert alone.get(Webhooks).unseal(used.webhook_id, sealed) == [used.webhook_secret]
     assert own.json()["status"] == "working"
     assert contacts.phone == "+12025550123"
+    assert holders == [used.ann]
     assert not alone.keys_are_lost
 
 

@@ -123,6 +123,14 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "content": '\'{"text": "Hi"}\'',
         **_TIMES,
     },
+    "core_routes": {
+        **_OF_PROJECT,
+        "route_id": id_column("rte"),
+        "name": "'Route ' || CAST(10000000 + i AS text)",
+        "steps": '\'[{"channel": "messenger_a"}]\'',
+        "version": "1",
+        **_TIMES,
+    },
     "core_templates": {
         **_OF_PROJECT,
         "key": "'key-' || CAST(10000000 + i AS text)",

@@ -94,6 +94,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(900)  # the tests of a plugin are run several times
 @pytest.mark.parametrize("name", ["write-a-channel.md", "write-an-area.md"])
 def test_a_guide_does_what_it_says(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     reader = Reader(tmp_path, environment)

@@ -1,8 +1,6 @@
 """The site in contrib/deploy, in a real nginx before a real service."""
 
-import datetime
 import grp
-import ipaddress
 import os
 import pwd
 import shutil
@@ -15,10 +13,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from msgsvc_devkit.certificates import write_certificate
 from tests.ports import free_ports
 from tests.process import PATIENCE_S, Deployment
 
@@ -95,7 +91,8 @@ def _nginx(folder: Path, behind: str) -> Iterator[httpx2.Client]:
     """A client of an nginx with our site before the service at `behind`."""
     assert NGINX is not None
     port = free_ports()
-    _make_certificate(folder)
+    certificate = write_certificate(folder / "fullchain.pem", "127.0.0.1")
+    shutil.copyfile(certificate, folder / "key.pem")
     site = SITE.read_text()
     for ours, here in {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
@@ -132,29 +129,3 @@ def _wait(client: httpx2.Client, process: subprocess.Popen[bytes], folder: Path)
             time.sleep(0.05)
         else:
             return
-
-
-def _make_certificate(folder: Path) -> None:
-    """For 127.0.0.1, by itself, for an hour."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "msgsvc.example")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
-            critical=False,
-        )
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "fullchain.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )

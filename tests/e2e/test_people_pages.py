@@ -95,3 +95,27 @@ async def test_a_filter_has_a_button_where_there_are_no_scripts(
     await page.get_by_role("button", name="Apply").click()
 
     await expect(page.get_by_role("heading", name="No matching subscribers")).to_be_visible()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no_scripts"])
+async def test_a_route_is_made_of_rows_that_are_added_and_moved(
+    place: Furnished, new_window: NewWindow, scripts: bool
+) -> None:
+    name = f"Night {'with' if scripts else 'without'} scripts"
+    page = await place.open(new_window, "/routes/new", scripts=scripts)
+
+    await page.get_by_label("Route name").fill(name)
+    await page.get_by_label("Channel").nth(0).select_option("Messenger A")
+    await page.get_by_label("Wait before the next step, seconds").nth(0).fill("60")
+    await page.get_by_label("Channel").nth(1).select_option("ann_bot")
+    await page.get_by_role("button", name="Add step").click()
+    await expect(page.get_by_text("Step 3", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Move down").nth(0).click()
+    await expect(page.get_by_label("Channel").nth(1)).to_have_value("messenger_a")
+    await expect(page.get_by_label("Route name")).to_have_value(name)
+    await picture(page, f"route-{'scripts' if scripts else 'plain'}")
+    await page.get_by_role("button", name="Save", exact=True).click()
+
+    await expect(page.get_by_role("status")).to_have_text("The route is saved.")
+    await expect(page.get_by_text("Step 3", exact=True)).to_have_count(0)
+    await expect(page.get_by_label("Channel").nth(1)).to_have_value("messenger_a")

@@ -6,22 +6,52 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import fields
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_devkit.scaffold.packages import TEMPLATES, NewPlugin, write_package
+from msgsvc_devkit.scaffold.packages import (
+    MAX_NAME_LENGTH,
+    TEMPLATES,
+    AddressKind,
+    NewPlugin,
+    Platform,
+    write_package,
+)
 from tests.e2e.guide_blocks import KEPT_TYPES
 from tests.process import Deployment, until
 
 DEVKIT = Path(__file__).parents[2] / "contrib" / "devkit"
 PLUGINS = (
     NewPlugin("channel", "dove", author="Ann"),
-    NewPlugin("channel", "raven", author="Ann", plain=True),
+    NewPlugin(
+        "channel",
+        "raven",
+        author="Ann",
+        platform=Platform(no_buttons=True, no_start_links=True, repeatable=True, threads=True),
+    ),
+    NewPlugin(
+        "channel",
+        "swift",
+        author="Ann",
+        platform=Platform(
+            no_buttons=True, no_edits=True, reports=True, webhook=True, addresses="phone"
+        ),
+    ),
+    NewPlugin(
+        "channel",
+        "heron",
+        author="Ann",
+        platform=Platform(no_start_links=True, upload=True, threads=True, identity="homeserver"),
+    ),
     NewPlugin("area", "survey", author="Ann"),
 )
+
+ADDRESSES: tuple[AddressKind | None, ...] = (None, "email", "phone")
 
 #: Nothing is fetched: the build backend is here, and so is what the plugins depend on.
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -67,17 +97,10 @@ def test_a_new_plugin_passes_its_tests(plugin: NewPlugin, sources: Path, install
 
 
 def test_new_plugins_are_formatted_and_typed(sources: Path, installed: Path) -> None:
-    tools = Path(sys.executable).parent
-    checks: list[list[str | Path]] = [
-        [tools / "ruff", "format", "--check", "."],
-        [tools / "ruff", "check", "--select", "E,F,I,B,UP,RUF", "--ignore", "RUF001", "."],
-    ]
-    for check in checks:
-        done = run_in(sources, *check, packages=installed)
-        assert done.returncode == 0, done.stdout + done.stderr
+    _check_formatting(sources)
     for plugin in PLUGINS:
-        typed = [
-            tools / "mypy",
+        typed: list[str | Path] = [
+            Path(sys.executable).with_name("mypy"),
             "--strict",
             "--exclude",
             "migrations",
@@ -85,6 +108,19 @@ def test_new_plugins_are_formatted_and_typed(sources: Path, installed: Path) -> 
         ]
         done = run_in(sources / plugin.name, *typed, plugin.package, "tests", packages=installed)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_channels_of_any_two_options_are_formatted(tmp_path: Path) -> None:
+    flags = [field.name for field in fields(Platform) if field.default is False]
+    chosen = [*combinations(flags, 2), tuple(flags)]
+    for number, (names, addresses) in enumerate(product(chosen, ADDRESSES)):
+        values: dict[str, Any] = dict.fromkeys(names, True)
+        platform = Platform(**values, addresses=addresses)
+        write_package(NewPlugin("channel", "dove", platform=platform), tmp_path / str(number))
+    longest = NewPlugin("channel", "a" * MAX_NAME_LENGTH, platform=Platform(webhook=True))
+    write_package(longest, tmp_path / longest.name)
+
+    _check_formatting(tmp_path)
 
 
 async def test_a_service_works_with_the_new_plugins(
@@ -109,6 +145,17 @@ async def test_a_service_works_with_the_new_plugins(
             await asyncio.to_thread(server.end)
 
     assert [message["text"] for message in platform.messages.values()] == ["First, от Shop"]
+
+
+def _check_formatting(folder: Path) -> None:
+    ruff = Path(sys.executable).with_name("ruff")
+    checks: list[list[str | Path]] = [
+        [ruff, "format", "--check", "."],
+        [ruff, "check", "--select", "E,F,I,B,UP,RUF", "--ignore", "RUF001", "."],
+    ]
+    for check in checks:
+        done = run_in(folder, *check, packages=folder)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
 
 def _open_an_entry(url: str, key: str, platform: Any) -> None:

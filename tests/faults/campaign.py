@@ -3,12 +3,12 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
@@ -19,6 +19,13 @@ from tests.process import Deployment, Server, install_module
 
 #: Seconds of a call, so that a kill finds all that may be in hand under way.
 CALL_S = 0.3
+
+
+class Receiver(NamedTuple):
+    """A person as the messenger knows them."""
+
+    user_id: str
+    chat_id: str
 
 
 @dataclass
@@ -93,18 +100,23 @@ async def campaign(
     *,
     on: str = "",
     messenger: ModuleType = slow_outbox,
+    name: str = "",
     channel: str | None = None,
+    receivers: Sequence[Receiver] = (),
 ) -> AsyncIterator[Campaign]:
     """`on` is the database; by default SQLite for the embedded runner, PostgreSQL for dramatiq.
 
     `messenger` is the plugin of the channel, and `channel` its settings; by default an outbox whose calls
-    take `CALL_S`.
+    take `CALL_S`. One that is installed is named by `name`. `receivers` are the people, if the messenger
+    knows them.
     """
-    name = messenger.__name__.rpartition(".")[2]
     if channel is None:
         channel = f'outbox = "{folder / "outbox.jsonl"}"\ndelay_s = {CALL_S}\n'
-    installed = install_module(folder / "installed", Path(str(messenger.__file__)))
-    deployment = Deployment(folder, [installed])
+    installed = (
+        [] if name else [install_module(folder / "installed", Path(str(messenger.__file__)))]
+    )
+    name = name or messenger.__name__.rpartition(".")[2]
+    deployment = Deployment(folder, installed)
     on = on or ("sqlite" if runner.name == "embedded" else "postgresql")
     url = None if on == "sqlite" else await databases[on].empty()
     jobs = {"lease_s": 1.0, "sweep_s": 0.1, **runner.job_settings}
@@ -125,7 +137,8 @@ async def campaign(
     await service.open_database()
     try:
         project = await service.projects.create("Shop")
-        await _subscribe(service, project.project_id, people)
+        known = receivers or [Receiver(f"user-{n}", f"chat-{n}") for n in range(people)]
+        await _subscribe(service, project.project_id, known)
         start = deployment.start if runner.name == "embedded" else deployment.start_worker
         yield Campaign(deployment, service, project.project_id, start)
     finally:
@@ -134,17 +147,17 @@ async def campaign(
             await databases[on].give_back(url)
 
 
-async def _subscribe(service: Service, project_id: str, people: int) -> None:
+async def _subscribe(service: Service, project_id: str, people: Sequence[Receiver]) -> None:
     now_ms = service.clock.now_ms()
-    for first in range(0, people, 500):
+    for first in range(0, len(people), 500):
         rows = [
             {
                 "project_id": project_id,
                 "subscriber_id": f"sub_{number:07d}",
                 "channel": "messenger_a",
                 "bot": "messenger_a",
-                "user_id": f"user-{number}",
-                "chat_id": f"chat-{number}",
+                "user_id": person.user_id,
+                "chat_id": person.chat_id,
                 "first_name": f"Person {number}",
                 "lang": "en",
                 "status": "active",
@@ -152,7 +165,7 @@ async def _subscribe(service: Service, project_id: str, people: int) -> None:
                 "created_at_ms": now_ms,
                 "last_seen_at_ms": now_ms,
             }
-            for number in range(first, min(people, first + 500))
+            for number, person in enumerate(people[first : first + 500], first)
         ]
         async with service.db.transaction() as tx:
             await tx.insert_many("core_subscribers", rows)

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import SendOnlyChannel
 
@@ -43,6 +44,11 @@ class SlowOutboxChannel(SendOnlyChannel):
             file.write(json.dumps(line) + "\n")
         await asyncio.sleep(self._delay_s / 2)
         return uuid.uuid4().hex
+
+    def parse_chat_id(self, text: str) -> str:
+        if not text.isdecimal():
+            raise InvalidValue("must be a number")
+        return text
 
 
 @hookimpl

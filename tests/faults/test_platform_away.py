@@ -14,9 +14,9 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
+from msgsvc_devkit.certificates import client_context, server_context, write_certificate
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.telegram import FakeTelegram
-from tests.faults.certificates import certificate, client_context, server_context
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.front import Front, Mode
 from tests.faults.names import Names
@@ -44,8 +44,8 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
     tmp_path: Path,
 ) -> None:
     names = Names(monkeypatch)
-    trusted = certificate(tmp_path / "trusted.pem", "platform.test")
-    untrusted = certificate(tmp_path / "untrusted.pem", "platform.test")
+    trusted = write_certificate(tmp_path / "trusted.pem", "platform.test")
+    untrusted = write_certificate(tmp_path / "untrusted.pem", "platform.test")
     # As if the machine knew it.
     context = client_context(trusted)
     monkeypatch.setattr("msgsvc_core.http_client.connecting.trust", lambda ca_file=None: context)

@@ -254,6 +254,7 @@ async def rolled_out(
     return made
 
 
+@pytest.mark.timeout(600)  # it starts four processes of two releases, and waits for all their work
 async def test_two_processes_are_upgraded_one_by_one_under_load(
     tmp_path: Path,
     databases: dict[str, Any],

@@ -20,7 +20,7 @@ from msgsvc_core.http_client import (
 )
 from msgsvc_core.security import dns
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
-from tests.faults.certificates import certificate, server_context
+from msgsvc_devkit.certificates import server_context, write_certificate
 from tests.faults.scripted_server import CALL_S
 from tests.http_client.conftest import OnUvloop
 from tests.http_client.servers import SOON_S, Canary, canary
@@ -413,7 +413,7 @@ async def test_the_next_address_is_tried_if_one_refuses(
 async def test_tls_keeps_the_name_while_it_connects_to_the_checked_address(
     tmp_path: Path, asked: list[str], on_uvloop: OnUvloop
 ) -> None:
-    made = certificate(tmp_path / "hooks.pem", "hooks.example.com")
+    made = write_certificate(tmp_path / "hooks.pem", "hooks.example.com")
     async with canary(server_context(made)) as bird:
 
         async def scenario() -> None:
@@ -436,7 +436,7 @@ async def test_tls_keeps_the_name_while_it_connects_to_the_checked_address(
 async def test_the_roots_dot_is_no_part_of_the_name_in_tls(
     tmp_path: Path, asked: list[str]
 ) -> None:
-    made = certificate(tmp_path / "hooks.pem", "hooks.example.com")
+    made = write_certificate(tmp_path / "hooks.pem", "hooks.example.com")
     async with canary(server_context(made)) as bird:
         connector = Connector(guard=OPENED, ca_file=str(made))
         response = await get(connector, f"https://hooks.example.com.:{bird.port}/")

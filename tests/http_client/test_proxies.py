@@ -20,7 +20,7 @@ from msgsvc_core.http_client import (
     Proxy,
     Response,
 )
-from tests.faults.certificates import certificate, server_context
+from msgsvc_devkit.certificates import server_context, write_certificate
 from tests.faults.scripted_server import CALL_S
 from tests.http_client.conftest import OnUvloop
 from tests.http_client.servers import canary
@@ -121,7 +121,7 @@ async def get(http: HttpClient, url: str, timeout_s: float = CALL_S) -> Response
 
 @pytest.fixture(scope="module")
 def shop_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return certificate(tmp_path_factory.mktemp("tls") / "shop.pem", SHOP)
+    return write_certificate(tmp_path_factory.mktemp("tls") / "shop.pem", SHOP)
 
 
 async def through_http(login: str) -> tuple[list[bytes], list[bytes]]:
@@ -203,13 +203,13 @@ async def test_the_proxys_consent_may_come_in_pieces(shop_certificate: Path) -> 
 
 
 async def test_a_proxy_may_speak_tls_too(shop_certificate: Path, tmp_path: Path) -> None:
-    await through_tunnel(shop_certificate, certificate(tmp_path / "proxy.pem", "localhost"))
+    await through_tunnel(shop_certificate, write_certificate(tmp_path / "proxy.pem", "localhost"))
 
 
 async def test_tunnels_work_under_uvloop(
     shop_certificate: Path, tmp_path: Path, on_uvloop: OnUvloop
 ) -> None:
-    made = certificate(tmp_path / "proxy.pem", "localhost")
+    made = write_certificate(tmp_path / "proxy.pem", "localhost")
 
     async def scenario() -> None:
         await through_tunnel(shop_certificate)
@@ -220,7 +220,7 @@ async def test_tunnels_work_under_uvloop(
 
 
 async def test_the_server_in_a_tunnel_must_have_its_own_certificate(tmp_path: Path) -> None:
-    other = certificate(tmp_path / "other.pem", "other.test")
+    other = write_certificate(tmp_path / "other.pem", "other.test")
     async with (
         RealProxy().running() as proxy,
         canary(server_context(other)) as shop,
@@ -237,7 +237,7 @@ async def test_the_server_in_a_tunnel_must_have_its_own_certificate(tmp_path: Pa
 async def test_a_proxy_with_another_certificate_gets_no_login(
     shop_certificate: Path, tmp_path: Path
 ) -> None:
-    made = certificate(tmp_path / "proxy.pem", "localhost")
+    made = write_certificate(tmp_path / "proxy.pem", "localhost")
     async with (
         RealProxy().running(server_context(made)) as proxy,
         client(f"https://{LOGIN}localhost:{proxy.port}", shop_certificate) as http,

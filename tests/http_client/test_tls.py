@@ -22,7 +22,7 @@ from msgsvc_core.http_client import (
 )
 from msgsvc_core.http_client.connecting import trust
 from msgsvc_core.http_client.errors import ConnectionLost
-from tests.faults.certificates import certificate, server_context
+from msgsvc_devkit.certificates import server_context, write_certificate
 from tests.faults.scripted_server import CALL_S, answer
 from tests.http_client.conftest import OnUvloop
 from tests.http_client.servers import SOON_S, canary
@@ -31,7 +31,7 @@ from tests.http_client.servers import SOON_S, canary
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of `localhost`, to trust."""
-    return certificate(tmp_path_factory.mktemp("tls") / "known.pem", "localhost")
+    return write_certificate(tmp_path_factory.mktemp("tls") / "known.pem", "localhost")
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def test_a_server_whose_authority_is_in_the_file_is_trusted(known: Path) -
 
 
 async def test_another_authority_is_not_trusted(known: Path, tmp_path: Path) -> None:
-    stranger = certificate(tmp_path / "stranger.pem", "localhost")
+    stranger = write_certificate(tmp_path / "stranger.pem", "localhost")
     async with canary(server_context(stranger)) as server:
         for ca_file in (known, None):
             cause = await refusal(ca_file, server.port)
@@ -79,7 +79,7 @@ async def test_another_authority_is_not_trusted(known: Path, tmp_path: Path) -> 
 
 
 async def test_the_certificate_of_another_name_is_refused(tmp_path: Path) -> None:
-    other = certificate(tmp_path / "other.pem", "other.test")
+    other = write_certificate(tmp_path / "other.pem", "other.test")
     async with canary(server_context(other)) as server:
         cause = await refusal(other, server.port)
 
@@ -97,7 +97,7 @@ async def test_an_address_needs_a_certificate_of_its_own(known: Path) -> None:
 
 
 async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
-    expired = certificate(tmp_path / "old.pem", "localhost", ends_in=timedelta(days=-1))
+    expired = write_certificate(tmp_path / "old.pem", "localhost", ends_in=timedelta(days=-1))
     async with canary(server_context(expired)) as server:
         cause = await refusal(expired, server.port)
 
@@ -155,7 +155,7 @@ async def test_a_handshake_that_ends_is_no_connection(how: str) -> None:
 
 
 async def test_tls_works_under_uvloop(known: Path, tmp_path: Path, on_uvloop: OnUvloop) -> None:
-    other = certificate(tmp_path / "other.pem", "other.test")
+    other = write_certificate(tmp_path / "other.pem", "other.test")
 
     async def scenario() -> None:
         await trusted(known)

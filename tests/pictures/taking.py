@@ -26,6 +26,7 @@ MASK = r"""() => {
   const mask = (text) => text
     .replace(/(127\.0\.0\.1|localhost):\d+/g, "$1:8000")
     .replace(/\bmsk_[0-9A-Za-z]+/g, (found) => "0".repeat(found.length))
+    .replace(/_[0-9a-z]{10}_bot\b/g, "_0000000000_bot")
     .replace(/(?=[A-Za-z]*\d)[0-9A-Za-z]{16,}/g, (found) => "0".repeat(found.length));
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
@@ -46,6 +47,8 @@ ANY_ORDER = {
     "webhooks.webhooks-webhook_id": "tbody",
     "webhooks.webhooks-deliveries-delivery_id": ".attempts",
     "subscribers.subscribers-subscriber_id": ".timeline",
+    # A code with a random name in it.
+    "developers.channels-requests-channel_request_id": ".bot-link",
 }
 
 HIDE = """(selector) => {

@@ -7,7 +7,15 @@ import pytest
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import validate
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.kernel.i18n import Localized, check_tag, closest, in_language, own_name, visible
+from msgsvc_core.kernel.i18n import (
+    Localized,
+    check_tag,
+    closest,
+    in_language,
+    language_of,
+    own_name,
+    visible,
+)
 
 
 class Thing(RequestModel):
@@ -132,3 +140,19 @@ def test_the_closest_language_is_looked_up_by_its_beginning(tag: str, expected: 
 )
 def test_a_language_is_called_as_it_calls_itself(tag: str, name: str) -> None:
     assert own_name(tag) == name
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        (("en", "zh", "zh-Hant", "zh-Hant-TW"), "zh-Hant-TW"),
+        (("en", "zh", "zh-Hant"), "zh-Hant"),
+        (("en", "zh"), "zh"),
+        (("de", "en"), "en"),
+        (("de", "fr"), "de"),
+    ],
+)
+def test_a_text_falls_back_from_a_tag_to_its_language_and_then_to_the_default(
+    known: tuple[str, ...], shown: str
+) -> None:
+    assert language_of(known, "zh-Hant-TW", "en") == shown

@@ -313,6 +313,7 @@ def test_probes_that_succeed_in_time_are_lines_for_debugging(
 
 async def test_a_monitor_fills_no_log(make_service: ServiceFactory) -> None:
     service = await make_service()
+    structlog.reset_defaults()
     transport = httpx2.ASGITransport(app=service.app)
     with structlog.testing.capture_logs() as lines:
         async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:

@@ -12,7 +12,10 @@ WHOLE: dict[str, Any] = {
     "format": "markdown",
     "media": {"type": "document", "url": "https://a.example/{{ n }}.pdf", "filename": "n.pdf"},
     "buttons": [
-        [{"text": {"en": "Yes", "ru": "Да"}, "data": "yes"}, {"text": "No", "data": "no"}],
+        [
+            {"text": {"en": "Yes", "ru": "Да"}, "data": "yes"},
+            {"text": "No", "data": "no", "style": "danger"},
+        ],
         [{"text": "Shop", "url": "https://a.example"}],
     ],
     "variables": {"code": "SUMMER"},

@@ -13,6 +13,12 @@ from msgsvc_devkit.fakes import FakeChannels, fake_settings
 LIGHT = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
 DARK = ChatColours(ground="#10161c", bubble="#1d2730", text="#eef2f5", link="#8cc4f0")
 LOOK = MessengerLook(LIGHT, DARK)
+STYLED = {
+    "button_primary": "#1d6fb8",
+    "button_success": "#23783c",
+    "button_danger": "#c2352b",
+    "button_styled_text": "#ffffff",
+}
 
 
 @pytest.mark.parametrize(
@@ -34,11 +40,20 @@ def test_a_colour_is_six_hexadecimal_digits(colour: str) -> None:
         ("link", {"link": "#6fb7f0"}),
         ("button_text", {"button": "#5577aa"}),
         ("button_text", {"button_text": "#eeeeee"}),
+        ("button_success", {**STYLED, "button_success": "#6fbf73"}),
+        ("button_primary", {**STYLED, "button_styled_text": "#aa3333"}),
     ],
 )
 def test_what_can_not_be_read_is_refused(name: str, colours: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=re.escape(f"ChatColours.{name}: ")):
         replace(LIGHT, **colours)
+
+
+def test_styles_of_buttons_have_all_of_their_colours_or_none() -> None:
+    assert replace(LIGHT, **STYLED).has_styles
+    assert not LIGHT.has_styles
+    with pytest.raises(ValueError, match="all colours of styled buttons, or none"):
+        replace(LIGHT, **(STYLED | {"button_danger": ""}))
 
 
 def test_a_channel_has_the_look_of_its_kind_and_looks_that_are_shared_count_once() -> None:

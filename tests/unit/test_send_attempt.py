@@ -7,7 +7,13 @@ from typing import Any, cast
 import pytest
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.failures import (
+    ChannelPaused,
+    DeliveryError,
+    LimitReached,
+    LocalFailure,
+    Reason,
+)
 from msgsvc_core.channels.send_attempt import (
     DELIVERED,
     HELD,
@@ -255,6 +261,14 @@ def test_a_files_host_that_is_away_is_tried_again_as_a_platform_is(gate: FakeGat
     made = attempt(LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the file's host is away"))
 
     assert outcome_of(made, gate) == Outcome("retry", NOW_MS + 100_000, counts=True)
+
+
+def test_what_a_limit_of_the_channels_own_stops_is_rejected_at_once(gate: FakeGate) -> None:
+    made = attempt(LimitReached("5 messages an hour to one number"))
+
+    assert outcome_of(made, gate) == REJECTED
+    assert made.failure is not None
+    assert made.failure.reason is Reason.RATE_LIMITED
 
 
 def test_a_rate_limit_waits_as_long_as_the_platform_says_and_counts_for_nothing(

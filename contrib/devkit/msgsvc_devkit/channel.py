@@ -1,6 +1,6 @@
 """A channel that records its calls, and fails on request."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import urlencode
@@ -22,6 +22,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.kernel import email
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.plugins.hookspecs import hookimpl
 
 
@@ -68,6 +69,8 @@ class RecordingChannel(Channel):
         self.sent: list[Sent] = []
         self.edited: list[Sent] = []
         self.deleted: list[tuple[str, str]] = []
+        #: Chats and titles of threads, opened with `capabilities.threads`; the first is `t1`.
+        self.opened: list[tuple[str, str]] = []
         self.answered: list[tuple[str, str | None]] = []
         self.keys: list[str] = []
         self.failures: list[DeliveryError] = []
@@ -86,6 +89,11 @@ class RecordingChannel(Channel):
         if failure is not None:
             raise failure
         return ref
+
+    async def open_thread(self, chat_id: str, title: str) -> str | None:
+        self._refuse()
+        self.opened.append((chat_id, title))
+        return f"t{len(self.opened)}"
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         self._refuse()
@@ -109,6 +117,11 @@ class RecordingChannel(Channel):
 
     def parse_address(self, text: str) -> str:
         return email.normalized(text)
+
+    def parse_chat_id(self, text: str) -> str:
+        if not text.isdecimal():
+            raise InvalidValue("must be a number")
+        return text
 
     def deep_link(self, payload: str) -> str:
         return f"https://{self.name}.example/bot?start={payload}"
@@ -147,6 +160,25 @@ class RecordingPage(PlatformSignIn):
         if code not in self.people:
             raise PlatformSignInRefused("unknown code")
         return self.people.pop(code)
+
+
+class RecordingBotMaker:
+    """Makes bots, for `RecordingChannel.bot_maker`. `settings` are those of the bots, by their account."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Mapping[str, Any]] = {}
+        self.failures: list[DeliveryError] = []
+
+    def suggest(self, name: str, random: str) -> str:
+        return f"{name}_{random}_bot"
+
+    def link(self, username: str, title: str) -> str:
+        return f"https://messenger.example/new/{username}?{urlencode({'name': title})}"
+
+    async def settings_of(self, account: str) -> Mapping[str, Any]:
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.settings[account]
 
 
 class RecordingPlugin:

@@ -4,7 +4,8 @@
 variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns a missing one into a failure; it also
 accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, `npm`, which is needed for
 the accessibility checks, `nginx` and `prometheus`, which run the files of `contrib/deploy`, and
-`oidc-clients`, `client-tools`, `docs-site` and `containers`, without which the tests that look for them fail.
+`oidc-clients`, `client-tools`, `docs-site`, `containers` and `mail-servers`, without which the tests that
+look for them fail.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ from msgsvc_devkit.services import ServiceMaker, SharedServices
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
 PROGRAMS = ("node", "npm", "php", "go", "nginx", "prometheus")
 #: What the tests that need it look for by themselves.
-LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site", "containers")
+LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site", "containers", "mail-servers")
 #: Best first: the headless shell draws no windows, so a page takes half of the CPU time.
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: Marks a function whose cases don't affect each other, and can share a service.

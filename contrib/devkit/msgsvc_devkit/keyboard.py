@@ -3,9 +3,10 @@
 import argparse
 import asyncio
 import errno
+import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -47,3 +48,12 @@ async def typed_lines() -> AsyncIterator[str]:
     threading.Thread(target=read, name="keyboard", daemon=True).start()
     while line := await lines.get():
         yield line.strip()
+
+
+def section_of(settings: Mapping[str, Any], name: str = "channels.messenger_a") -> str:
+    """A section of `msgsvc.toml` with these settings; a mapping among them is a section of its own."""
+    inner = {key: value for key, value in settings.items() if isinstance(value, Mapping)}
+    # Texts, numbers and booleans are written in TOML as in JSON.
+    lines = [f"{key} = {json.dumps(settings[key])}" for key in settings if key not in inner]
+    sections = [section_of(value, f"{name}.{key}") for key, value in inner.items()]
+    return "\n".join([f"[{name}]", *lines, "", *sections])

@@ -100,7 +100,8 @@ class ButtonPages:
     def _linked(self, button: Button, token: str, number: Callable[[], int]) -> Button:
         if button.data is None:
             return button
-        return Button(button.text, url=f"{self._base_url}{PATH}/{token}/{number()}")
+        url = f"{self._base_url}{PATH}/{token}/{number()}"
+        return Button(button.text, url=url, style=button.style)
 
     async def set_ref(self, tx: Tx, digest: str, message_ref: str) -> None:
         """Records which message of the platform has the buttons."""

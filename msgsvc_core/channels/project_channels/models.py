@@ -22,6 +22,12 @@ NamedChannel = Annotated[
     str, Field(description="The project's own channel, by its name.", examples=["support"])
 ]
 
+#: A request for a bot in a path.
+ChannelRequestId = Annotated[
+    str,
+    Field(description="The request for a bot.", examples=[examples.CHANNEL_REQUEST_ID]),
+]
+
 #: A token of the form that a messenger gives out.
 BOT_TOKEN = "123456789:AAEXAMPLE-token-of-the-bot"  # noqa: S105 - an example
 
@@ -31,6 +37,11 @@ SETTINGS_BYTES = 8192
 #: `working`; `stopped` while its platform refuses the bot; `unavailable` during an outage of the platform;
 #: `broken` if its settings can't be read.
 OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
+
+#: `waiting` for the bot to be made, `connecting` once it is; the others are final.
+ChannelRequestStatus = Literal[
+    "waiting", "connecting", "connected", "failed", "expired", "cancelled"
+]
 
 
 #: Where encrypted settings are stored, as they name it.
@@ -112,6 +123,26 @@ class CreateChannelBody(RequestModel):
     )
 
 
+class CreateChannelRequestBody(RequestModel):
+    """A channel whose bot is yet to be made on the messenger."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "support", "plugin": examples.CHANNEL}]}
+    )
+
+    name: ChannelName = Field(
+        description="Name of the channel that the bot becomes; with the name of a shared channel, it replaces"
+        " that one for the project.",
+        examples=["support"],
+    )
+    plugin: str = Field(
+        min_length=1,
+        max_length=64,
+        description="Kind of messenger, of which the service has a bot that makes others.",
+        examples=[examples.CHANNEL],
+    )
+
+
 class UpdateChannelBody(RequestModel):
     """Changes of a channel's settings."""
 
@@ -128,6 +159,19 @@ class BotAnswer(ResponseModel):
     username: str | None = Field(
         description="Name in links, without `@`; null for bots without one.",
         examples=["example_bot"],
+    )
+
+
+class BudgetAnswer(ResponseModel):
+    """What a channel may spend on its messenger a day."""
+
+    unit: str = Field(description="What is spent.", examples=["Stars"])
+    most: float = Field(
+        description="What may be spent a day, which begins at midnight UTC.", examples=[100.0]
+    )
+    spent: float = Field(
+        description="What of it is taken today. It may be a little more than was charged.",
+        examples=[12.5],
     )
 
 
@@ -178,6 +222,9 @@ class OwnChannelAnswer(ResponseModel):
         description="Link to the bot; null until the messenger has told its name.",
         examples=[f"{examples.BOT_URL}?start=hello"],
     )
+    budget: BudgetAnswer | None = Field(
+        description="What the bot may spend on its messenger a day; null if it spends nothing."
+    )
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -186,6 +233,69 @@ class OwnChannelList(ResponseModel):
     """A page of channels, newest first."""
 
     data: list[OwnChannelAnswer] = Field(description="The page's channels.")
+    next_cursor: NextCursor
+
+
+class ChannelRequestAnswer(ResponseModel):
+    """A request for a bot that a person makes on the messenger."""
+
+    channel_request_id: str = Field(
+        description="Id of the request.", examples=[examples.CHANNEL_REQUEST_ID]
+    )
+    name: str = Field(description="Name of the channel that the bot becomes.", examples=["support"])
+    plugin: str = Field(description="Kind of messenger.", examples=[examples.CHANNEL])
+    username: str = Field(
+        description="The bot's suggested username. The bot is recognised by it: whoever makes the bot must"
+        " keep it.",
+        examples=["support_k3v9x0qa7d_bot"],
+    )
+    status: ChannelRequestStatus = Field(
+        description="`waiting` for the bot to be made; `connecting` once it is; `connected`: the channel"
+        " `name` works; `failed`: the bot could not be connected, and can be added with its token;"
+        " `expired`: no bot was made in time; `cancelled`, or replaced by a later request of that name.",
+        examples=["waiting"],
+    )
+    detail: str | None = Field(
+        description="For people: why it `failed`; null otherwise.", examples=[None]
+    )
+    link: Url | None = Field(
+        description="Link on which a person makes the bot, in one tap; it belongs to that person. Give it to"
+        " nobody else. Null unless `waiting`, and while no bot here makes others.",
+        examples=[
+            "https://t.me/newbot/example_bot/support_k3v9x0qa7d_bot?name=Example+Shop",
+        ],
+    )
+    created_at: CreatedAt
+    expires_at: Time = Field(
+        description="Until when the link can be used, an hour after `created_at`.",
+        examples=["2026-03-01T10:30:00.000Z"],
+    )
+
+
+class ChannelRequestFinished(ResponseModel):
+    """Fields of `channel_request.finished`."""
+
+    channel_request_id: str = Field(
+        description="Id of the request.", examples=[examples.CHANNEL_REQUEST_ID]
+    )
+    name: str = Field(
+        description="Name of the channel that the bot was made for.", examples=["support"]
+    )
+    plugin: str = Field(description="Kind of messenger.", examples=[examples.CHANNEL])
+    status: Literal["connected", "failed"] = Field(
+        description="`connected`: the channel `name` works. `failed`: the bot was made, but could not be"
+        " connected, see `detail`.",
+        examples=["connected"],
+    )
+    detail: str | None = Field(
+        description="For people: why it `failed`; null otherwise.", examples=[None]
+    )
+
+
+class ChannelRequestList(ResponseModel):
+    """A page of requests for bots, newest first."""
+
+    data: list[ChannelRequestAnswer] = Field(description="The page's requests.")
     next_cursor: NextCursor
 
 

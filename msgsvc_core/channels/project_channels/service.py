@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from msgsvc_core.channels import bots
+from msgsvc_core.channels import bots, spending
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
@@ -15,6 +15,7 @@ from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import (
     PLACE,
     BotAnswer,
+    BudgetAnswer,
     CreateChannelBody,
     OwnChannel,
     OwnChannelAnswer,
@@ -92,11 +93,7 @@ class ProjectChannels:
         """
         self._check(body.plugin, body.settings)
         await tx.lock(f"channels of {project_id}")
-        limit = self._per_project
-        if await store.count(tx, project_id) >= limit:
-            raise Conflict("a project has at most {limit} channels of its own", limit=limit)
-        before = await store.find(tx, project_id, body.name)
-        self._check_name(body, before)
+        before = await self.check_free(tx, project_id, body.name, body.plugin)
         now_ms = self._clock.now_ms()
         # Subscribers of the earlier bot of this name are reached through the new one.
         channel_id = before.channel_id if before else new_id(ID_PREFIX)
@@ -113,6 +110,19 @@ class ProjectChannels:
         await store.upsert(tx, channel)
         tx.on_commit(partial(self._sync.apply, channel))
         return channel
+
+    async def check_free(
+        self, tx: Tx, project_id: str, name: str, plugin: str, *, waiting: int = 0
+    ) -> OwnChannel | None:
+        """Raises `Conflict` unless the project may have one more channel, of that name and kind, beside
+        `waiting` others. Returns the removed one that it would replace.
+        """
+        limit = self._per_project
+        if await store.count(tx, project_id) + waiting >= limit:
+            raise Conflict("a project has at most {limit} channels of its own", limit=limit)
+        before = await store.find(tx, project_id, name)
+        self._check_name(name, plugin, before)
+        return before
 
     async def get(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
         """Raises `NotFound`, also for another project's channel."""
@@ -173,6 +183,7 @@ class ProjectChannels:
         await store.remove(tx, channel, self._clock.now_ms(), keep=has_people)
         await self._states.delete(tx, channel.channel_id)
         await bots.delete(tx, channel.channel_id)
+        await spending.delete(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
         tx.on_commit(partial(self._sync.remove, channel.channel_id, revision))
 
@@ -202,13 +213,18 @@ class ProjectChannels:
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
         """Channels in the form of the API."""
-        states = await store.states(tx, [channel.channel_id for channel in channels])
-        return [self._answer(channel, states.get(channel.channel_id)) for channel in channels]
+        ids = [channel.channel_id for channel in channels]
+        states = await store.states(tx, ids)
+        spent = await spending.spent(tx, ids, spending.day_of(self._clock.now_ms()))
+        return [
+            self._answer(channel, states.get(channel.channel_id), spent.get(channel.channel_id, 0))
+            for channel in channels
+        ]
 
-    def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
+    def _answer(self, row: OwnChannel, state: State | None, spent: int) -> OwnChannelAnswer:
         shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
-        detail = receiving = profile = link = unavailable_since = reception = None
+        detail = receiving = profile = link = unavailable_since = reception = budget = None
         try:
             options = self._options(row)
             shown = self._channels.kinds.shown(row.plugin, options)
@@ -217,7 +233,7 @@ class ProjectChannels:
             status, detail = "broken", str(error)
         else:
             receiving, profile, link = channel.receiving, channel.profile, channel.link("hello")
-            reception = reception_of(channel, state)
+            reception, budget = reception_of(channel, state), channel.budget
             if isinstance(channel, BrokenChannel):
                 status, detail = "broken", channel.why
             elif state is not None and state.status == "stopped":
@@ -238,6 +254,10 @@ class ProjectChannels:
             reception=reception,
             bot=profile and BotAnswer(name=profile.name, username=profile.username),
             link=link,
+            budget=budget
+            and BudgetAnswer(
+                unit=budget.unit, most=budget.in_units(budget.most), spent=budget.in_units(spent)
+            ),
             created_at=to_rfc3339(row.created_at_ms),
             updated_at=to_rfc3339(row.updated_at_ms),
         )
@@ -277,20 +297,20 @@ class ProjectChannels:
         except WrongSettings as error:
             raise ValidationFailed.because(error, field="settings", joined=True) from None
 
-    def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
+    def _check_name(self, name: str, plugin: str, before: OwnChannel | None) -> None:
         """Subscribers are kept when a channel gets another bot, so it must be of the same kind: user ids
         of one platform mean other users on another."""
         if before is not None and before.removed_at_ms is None:
             raise Conflict(
-                "you have a channel {name!r} of your own already", field="name", name=body.name
+                "you have a channel {name!r} of your own already", field="name", name=name
             )
-        shared = self._shared.get(body.name)
+        shared = self._shared.get(name)
         for other in (before, shared):
-            if other is not None and other.plugin != body.plugin:
+            if other is not None and other.plugin != plugin:
                 raise Conflict(
                     "{name!r} is or was of the kind {kind!r}, and people are known by"
                     " that; give this channel another name",
                     field="name",
-                    name=body.name,
+                    name=name,
                     kind=other.plugin,
                 )

@@ -44,6 +44,11 @@ class BatchCounts:
             completed = await store.count(tx, more, self._clock.now_ms())
             await self._events.emit_many(tx, [_completed(batch) for batch in completed])
 
+    async def count_failed(self, tx: Tx, failed: Sequence[FinalStatus]) -> None:
+        """Counts messages as failed that were counted as sent."""
+        if found := _of_batches(failed):
+            await store.count_failed(tx, found)
+
     async def complete(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Tells of batches of which nothing was taken."""
         keys = [(job.project_id or "", job.payload["batch_id"]) for job in jobs]

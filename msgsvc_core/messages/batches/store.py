@@ -103,6 +103,18 @@ async def correct(tx: Tx, known: Sequence[Ended], with_rows_of: Sequence[Ended] 
     )
 
 
+async def count_failed(tx: Tx, failed: Sequence[Ended]) -> None:
+    """Counts messages as failed that were counted as sent; whether their batch has ended stays as it is."""
+    await _lock(tx, sorted({(one.project_id, one.batch_id) for one in failed}))
+    await tx.execute(
+        "UPDATE core_batches AS b SET sent = b.sent - CAST(keys.failed AS integer),"
+        " failed = b.failed + CAST(keys.failed AS integer)"
+        f" FROM {key_table(('project', 'batch', 'failed'), tx.dialect)}"
+        " WHERE b.project_id = keys.project AND b.batch_id = keys.batch",
+        key_params([(one.project_id, one.batch_id, str(one.failed)) for one in failed], tx.dialect),
+    )
+
+
 async def _lock(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
     """Takes the rows in the order of their keys: an UPDATE takes them in any, and two lanes that end
     messages of the same two batches would wait for each other."""

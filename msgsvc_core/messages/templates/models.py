@@ -8,13 +8,14 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, UpdatedAt, Url
-from msgsvc_core.content.outgoing import Format, MediaType, OutgoingMessage
+from msgsvc_core.content.outgoing import ButtonStyle, Format, MediaType, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
+from msgsvc_core.messages.models import BUTTON_STYLE
 
 #: A template's key in the API.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["order_shipped"])]
@@ -72,6 +73,7 @@ class TemplateButton(RequestModel):
         " one of this and `url`.",
         examples=["call:{{ order }}"],
     )
+    style: ButtonStyle | None = Field(None, description=BUTTON_STYLE, examples=["primary"])
 
     @model_validator(mode="after")
     def _one_action(self) -> "TemplateButton":
@@ -193,7 +195,7 @@ class TemplateAnswer(ResponseModel):
         description="File that is shown with the text; null without one.", examples=[None]
     )
     buttons: list[list[TemplateButton]] = Field(
-        description=BUTTON_ROWS, examples=[[[{**BUTTON, "data": None}]]]
+        description=BUTTON_ROWS, examples=[[[{**BUTTON, "data": None, "style": None}]]]
     )
     variables: list[str] = Field(
         description="Names of the variables that it uses, by their first use.",
@@ -260,6 +262,7 @@ class PreviewButton(ResponseModel):
         description="What `button.clicked` would carry; null if the button has a `url`.",
         examples=[None],
     )
+    style: ButtonStyle | None = Field(description=BUTTON_STYLE, examples=["primary"])
 
 
 class PreviewMedia(ResponseModel):
@@ -315,7 +318,7 @@ class PreviewMessage(ResponseModel):
             format=message.format,
             media=media and PreviewMedia(type=media.type, url=media.url, filename=media.filename),
             buttons=[
-                [PreviewButton(text=b.text, url=b.url, data=b.data) for b in row]
+                [PreviewButton(text=b.text, url=b.url, data=b.data, style=b.style) for b in row]
                 for row in message.buttons
             ],
             problems=problems,

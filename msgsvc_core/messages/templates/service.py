@@ -11,6 +11,7 @@ from msgsvc_core.content.substitution import (
     SERVICE_ADDRESS,
     WrongVariable,
     sample_values,
+    text_template,
     to_text,
 )
 from msgsvc_core.db import Database, DataLoader, Tx
@@ -133,6 +134,21 @@ class Templates:
         requests. Raises `NotFound` and `ValidationFailed`."""
         rendering = await self._read(project_id, key, tx)
         return self._rendered(rendering, variables, lang)
+
+    def check_shows(self, template: StoredTemplate, variable: str) -> None:
+        """Raises `ValidationFailed` if the text of a language has no place for a variable, such as that of a
+        code: a message without it would be of no use to those who read that language."""
+        content = read_column(template.content).content
+        by_lang = {"": content.text} if isinstance(content.text, str) else content.text
+        for lang, text in by_lang.items():
+            holes = text_template(text, content.format).holes
+            if variable not in {hole.name for hole in holes}:
+                raise ValidationFailed(
+                    "template {key!r}: {place}: must hold {{{{ {variable} }}}}",
+                    key=template.key,
+                    place=f"text.{lang}" if lang else "text",
+                    variable=variable,
+                )
 
     async def content_of(self, tx: Tx, project_id: str, key: str) -> TemplateContent:
         """A template's contents, not rendered. Raises `NotFound`."""

@@ -37,13 +37,15 @@ class Contacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRow:
-    """A row: `sealed` is the encrypted value, `key_mark` says which secret key encrypted it."""
+    """A row: `sealed` is the encrypted value, `key_mark` says which secret key encrypted it, and `value_hash`
+    is its keyed hash, None in rows of an earlier release."""
 
     project_id: str
     subscriber_id: str
     kind: ContactKind
     sealed: str = field(repr=False)
     key_mark: str
+    value_hash: str | None
     source: str
     verified_at_ms: int
 

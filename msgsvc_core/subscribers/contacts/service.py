@@ -27,6 +27,7 @@ SEALED = SealedColumn(
     key=("project_id", "subscriber_id", "kind"),
     bound_to=("project_id", "subscriber_id", "kind"),
     key_id_column="key_mark",
+    hash_column="value_hash",
     holds="{count} verified phone number(s) and email address(es) of subscribers",
     if_lost="they are unknown until people share them again, e.g. at their next sign-in",
 )
@@ -88,6 +89,7 @@ class VerifiedContacts:
             kind=kind,
             sealed=self._secrets.encrypt(value, _row_of(project_id, subscriber_id, kind)),
             key_mark=self._key_mark,
+            value_hash=SEALED.hash_of(self._secrets, value),
             source=source,
             verified_at_ms=self._clock.now_ms(),
         )
@@ -115,6 +117,17 @@ class VerifiedContacts:
                 known = found[row.subscriber_id]
                 found[row.subscriber_id] = known.with_contact(row.kind, value, row.verified_at_ms)
         return dict(found)
+
+    async def find_holders(
+        self, tx: Tx, project_id: str, kind: ContactKind, value: str
+    ) -> list[str]:
+        """The ids of a project's subscribers whose verified contact this is, on all channels.
+
+        Raises `InvalidValue` for a value that is not a phone number with its country code, or not an email
+        address. Contacts of an earlier release are found once the hourly job has hashed them.
+        """
+        hashes = SEALED.hashes_of(self._secrets, normalized_contact(kind, value))
+        return await store.list_holders(tx, project_id, kind, hashes)
 
     def _read(self, contact: ContactRow) -> str | None:
         row = _row_of(contact.project_id, contact.subscriber_id, contact.kind)

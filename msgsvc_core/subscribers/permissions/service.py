@@ -51,6 +51,12 @@ class Permissions:
         """True for those of (project_id, key) that exist, of several projects at once."""
         return await store.find_existing(tx, keys)
 
+    async def find_granted(
+        self, tx: Tx, keys: Sequence[tuple[str, str, str]]
+    ) -> dict[tuple[str, str, str], bool]:
+        """True for those of (project_id, subscriber_id, key) that were granted, of several projects."""
+        return await store.find_granted(tx, keys)
+
     async def count_active(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission]
     ) -> dict[str, int]:

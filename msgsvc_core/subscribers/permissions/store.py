@@ -43,6 +43,20 @@ async def find_existing(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
     return {(row["project_id"], row["key"]): True for row in rows}
 
 
+async def find_granted(
+    tx: Tx, keys: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], bool]:
+    """Which of (project_id, subscriber_id, key) were granted, of several projects."""
+    rows = await tx.fetch_all(
+        "SELECT g.project_id, g.subscriber_id, g.permission"
+        f" FROM {key_table(('project', 'subscriber', 'permission'), tx.dialect)}"
+        " CROSS JOIN core_subscriber_permissions g WHERE g.project_id = keys.project"
+        " AND g.subscriber_id = keys.subscriber AND g.permission = keys.permission",
+        key_params(keys, tx.dialect),
+    )
+    return {(row["project_id"], row["subscriber_id"], row["permission"]): True for row in rows}
+
+
 async def list_all(tx: Tx, project_id: str) -> list[Permission]:
     """Oldest first."""
     rows = await tx.fetch_all(

@@ -125,6 +125,15 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("total", "done", "failed"), "0"),
         **_MADE,
     },
+    "core_imports": {
+        "import_id": id_column("imp"),
+        "status": "'completed'",
+        "dry_run": "FALSE",
+        "columns": """'{"used": {}, "ignored": []}'""",
+        "options": """'{"channel": null, "consent": "unsubscribed", "same_bot": false}'""",
+        **dict.fromkeys(("total", "added", "updated", "unchanged", "refused", "must_start"), "0"),
+        **_MADE,
+    },
     "core_recipients": {
         "subscriber_id": id_column("sub"),
         "job_id": ":job_id",

@@ -6,7 +6,8 @@ from tests.api.resources import HOOK, LATER
 
 
 async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
-    """Makes a form, a chain, a broadcast and a webhook; returns their ids by the paths' parameters."""
+    """Makes a form, a chain, a broadcast, a webhook and a gateway; returns their ids by the paths'
+    parameters."""
     field = {"key": "name", "type": "text", "label": "Name"}
     steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
     made = {
@@ -14,6 +15,10 @@ async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
         "drip_id": ("/v1/drips", {"name": "Hi", "trigger": {"on": "manual"}, "steps": steps}),
         "job_id": ("/v1/broadcast", {"audience": {"all": True}, "text": "Hi", "send_at": LATER}),
         "webhook_id": ("/v1/webhooks", {"url": HOOK}),
+        "gateway_id": (
+            "/v1/gateways",
+            {"name": "Novu", "sender": "novu", "channels": ["messenger_a"]},
+        ),
     }
     ids = {}
     for name, (path, body) in made.items():

@@ -31,7 +31,7 @@ def arguments(method: Method, body: dict[str, Any]) -> dict[str, Any]:
     given = {
         parameter["name"]: parameter["example"]
         for parameter in operation_of(method)["parameters"]
-        if parameter["in"] == "path"
+        if parameter["required"] and parameter["in"] != "header"
     }
     if method.takes_file:
         given |= {"content": b"content", "filename": "a.txt"}

@@ -50,6 +50,8 @@ INHERITED = {
         "set_permission",
         "get_by_identifier",
         "get_recipient",
+        "list_recipients",
+        "list_recipients_of",
     },
     "FakeTags": {"create", "ensure", "add"},
     "FakeTemplates": {"render", "content_of", "preview"},

@@ -236,6 +236,27 @@ async def test_a_recipient_is_named_by_one_identifier_and_is_the_one_seen_last(
     assert (await core.channels.get_bot(project_id, later.bot, later.channel)).key == "messenger_b"
 
 
+async def test_people_are_found_with_all_their_subscribers_many_at_once(
+    core: PluginContext, tx: Tx, project_id: str
+) -> None:
+    anna = await subscribe(core, tx, project_id, external_id="7")
+    also = await subscribe(core, tx, project_id, channel="messenger_b", external_id="7")
+    boris = await subscribe(core, tx, project_id, BORIS)
+    found = await core.subscribers.list_recipients_of(
+        tx,
+        [
+            (project_id, anna.subscriber_id, None),
+            (project_id, boris.subscriber_id, None),
+            (project_id, boris.subscriber_id, "7"),
+            (project_id, "sub_0000000000000000000000", None),
+        ],
+    )
+
+    ids = [{each.subscriber_id for each in person} for person in found]
+    both = {anna.subscriber_id, also.subscriber_id}
+    assert ids == [both, {boris.subscriber_id}, both, set()]
+
+
 async def test_who_blocks_the_bot_is_subscribed_again_by_themselves_alone(
     core: PluginContext, tx: Tx, project_id: str
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from msgsvc_core.billing import MESSAGE, Charge
+from msgsvc_core.channels.outbox import OnComplete
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.events.contract import NewEvent
@@ -220,6 +221,7 @@ async def test_a_message_at_rest_is_read_again(core: PluginContext, tx: Tx) -> N
     await core.outbox.send(tx, "messenger_a", "c1", message)
     await core.outbox.edit(tx, "messenger_a", "c1", "m1", message)
     await core.outbox.answer(tx, "messenger_a", "b1", None)
+    await core.outbox.open_thread(tx, "messenger_a", "c1", "#1", OnComplete("opened", {}))
 
     assert "1234" not in core.outbox.seal(message)
     assert core.outbox.unseal(core.outbox.seal(message)) == message

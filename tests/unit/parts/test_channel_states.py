@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgsvc_core.channels.contract import ChannelHealth
+from msgsvc_core.channels.kinds import ChannelKind
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.outages import PROBE_JOB
 from msgsvc_core.channels.reception_health import ReceptionHealth
@@ -10,6 +11,7 @@ from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelState
 from msgsvc_core.channels.troubles import ChannelTrouble, ChannelTroubles
+from msgsvc_core.config.settings import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_devkit import FakeContext, plugin_context
@@ -299,3 +301,21 @@ async def test_a_channel_has_one_trouble_and_a_late_one_is_told_in_minutes() -> 
     [trouble] = await troubles.of_project(late, PROJECT)
     assert (trouble.kind, trouble.waited_ms) == ("late", 300_000)
     assert await troubles.of_project(busy, PROJECT) == []
+
+
+class Limited(Fax):
+    async def limitation(self, tx: Tx) -> str | None:
+        return "5 segments a day for the channel: 2 stopped"
+
+
+async def test_a_limit_of_its_own_is_a_channels_trouble() -> None:
+    core = plugin_context()
+    limited = ChannelKind("limited", Section, lambda _context, identity, _: Limited(identity))
+    channels = FakeChannels(kinds=[limited])
+    channels.register(OWN, "limited", {})
+    troubles = ChannelTroubles(clock=core.clock, channels=channels, states=states_of(core))
+    well: list[Answer] = [[], []] * (len(channels.list_for_project(PROJECT)) - 1)
+
+    assert await troubles.of_project(FakeTx(answers=[[], *well]), PROJECT) == [
+        ChannelTrouble(OWN.name, "limited", "5 segments a day for the channel: 2 stopped")
+    ]

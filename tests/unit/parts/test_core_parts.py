@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbox import JOB, BotOutbox
+from msgsvc_core.channels.outbox import JOB, OPEN_THREAD, BotOutbox, OnComplete
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
@@ -177,6 +177,16 @@ async def test_what_a_bot_is_to_send_is_sealed_in_the_lane_of_its_channel() -> N
     assert outbox.unseal(job.payload["sealed"]) == message
 
 
+async def test_a_thread_is_opened_by_a_job_that_older_workers_do_not_know() -> None:
+    jobs = FakeJobQueue()
+    outbox = BotOutbox(jobs=jobs, secrets=fake_secrets())
+    await outbox.open_thread(FakeTx(), "messenger_a", "c1", "#1", OnComplete("x.opened", {}))
+
+    [job] = jobs.enqueued
+    assert (job.name, job.lane) == (OPEN_THREAD, lane_of("messenger_a"))
+    assert job.name != JOB
+
+
 async def test_a_job_that_waits_for_later_wakes_its_lane_then() -> None:
     jobs, woken = JobQueue(FakeClock()), list[tuple[str, int]]()
     jobs.woken_by(lambda lane, run_at_ms: woken.append((lane, run_at_ms)))
@@ -228,7 +238,7 @@ async def test_a_project_shows_its_plan_and_channels() -> None:
 
 async def test_an_audience_goes_by_what_the_project_has() -> None:
     core, tx = plugin_context(), FakeTx()
-    names = AudienceNames(tags=core.tags, permissions=core.permissions)
+    names = AudienceNames(tags=core.tags, permissions=core.permissions, routes=core.routes)
     await core.tags.ensure(tx, PROJECT, ["vip"])
 
     assert await names.find_missing(tx, PROJECT, Audience(tags_any=["vip"])) is None
@@ -255,6 +265,8 @@ async def test_a_message_is_written_with_its_job_and_costs_nothing_until_it_is_s
         permissions=core.permissions,
         templates=core.templates,
         limits=MessageLimits.of(LimitSettings()),
+        routes=core.routes,
+        clock=core.clock,
     )
     messages = Messages(
         clock=core.clock,
@@ -380,14 +392,15 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
 
 async def test_messages_are_deleted_by_the_time_in_their_ids_project_by_project() -> None:
     core = plugin_context()
-    core.db.answers += [[{"found": PROJECT}], 0, []]
+    # The copies of messages with routes come last; there are none.
+    core.db.answers += [[{"found": PROJECT}], 0, [], []]
     partitioning = Partitioning(
         clock=core.clock, db=core.db, min_mib=1, metrics=core.metrics.partitions
     )
     purge = MessagePurge(clock=core.clock, message_days=7, partitioning=partitioning)
     await purge.purge(FakeJobContext(core.db))
 
-    [_, (_, deleted), (_, last)] = core.db.statements
+    [_, (_, deleted), (_, last), _] = core.db.statements
     assert deleted["project_id"] == last["after"] == PROJECT
     assert deleted["before"] == earliest_id("msg", core.clock.now_ms() - 7 * DAY_MS)
 

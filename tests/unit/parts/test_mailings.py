@@ -9,6 +9,7 @@ from msgsvc_core.billing import Charge
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.states import ChannelState
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, Job, NewJob, Stopping
@@ -26,6 +27,8 @@ from msgsvc_core.mailings.models import (
     NewMailing,
 )
 from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.route_moves import MailingRoutes, StepOutcome
+from msgsvc_core.mailings.route_watch import RouteWatch
 from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.service import (
     EXPAND_JOB,
@@ -33,18 +36,23 @@ from msgsvc_core.mailings.service import (
     OPERATION,
     SEND_JOB,
     SETTLEMENT,
+    WATCH_S,
     Mailings,
     expand_job,
     send_job,
+    watch_job,
 )
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
+from msgsvc_core.routing import RouteStep
+from msgsvc_core.routing.models import steps_to_column
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from msgsvc_devkit.fakes.database import Answer
 from msgsvc_devkit.fakes.mailings import FakeMailingValidation
 from tests.unit.parts.outbound import RETRIES, gates_of, ignore, no_checks, sender_of
+from tests.unit.parts.routed import moves_of
 from tests.unit.parts.rows import NOW_MS, a_mailing, row_of, shard_row
 
 LIMITS = LimitSettings(broadcast_ids=3, broadcast_recipients=5, text_length=20)
@@ -73,7 +81,7 @@ def validation_of(core: FakeContext) -> MailingValidation:
         clock=core.clock,
         channels=core.channels,
         templates=core.templates,
-        names=AudienceNames(tags=core.tags, permissions=core.permissions),
+        names=AudienceNames(tags=core.tags, permissions=core.permissions, routes=core.routes),
         limits=LIMITS,
         links=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
         languages=("en", "ru"),
@@ -316,7 +324,7 @@ def expansion_of(core: FakeContext, most: int = 5) -> MailingExpansion:
         clock=core.clock,
         jobs=core.jobs,
         mailings=core.mailings,
-        names=AudienceNames(tags=core.tags, permissions=core.permissions),
+        names=AudienceNames(tags=core.tags, permissions=core.permissions, routes=core.routes),
         most=most,
         on_dead=ignore,
     )
@@ -416,6 +424,7 @@ def outcomes_of(core: FakeContext) -> MailingOutcomes:
         metrics=core.metrics,
         subscribers=core.subscribers,
         batches=NoBatches(),
+        routed=moves_of(core),
     )
     return MailingOutcomes(
         clock=core.clock,
@@ -424,6 +433,21 @@ def outcomes_of(core: FakeContext) -> MailingOutcomes:
         retries=RETRIES,
         default_lang="en",
         messages=messages,
+        routes=routes_of_mailings(core),
+    )
+
+
+async def none_stopped(*_: object) -> dict[str, bool]:
+    return {}
+
+
+def routes_of_mailings(core: FakeContext) -> MailingRoutes:
+    return MailingRoutes(
+        clock=core.clock,
+        jobs=core.jobs,
+        channels=core.channels,
+        subscribers=core.subscribers,
+        find_stopped=none_stopped,
     )
 
 
@@ -484,8 +508,17 @@ async def test_who_has_to_wait_goes_back_to_the_ledger_with_the_first_refusal() 
 
     assert (recorded.ended, recorded.has_retries) == ([], True)
     [row] = json.loads(tx.statements[0][1]["keys"])
-    # Status, tries, message, reason, error, when to try again, refused since.
-    assert row[3:] == ["queued", "0", None, None, "slow down", str(NOW_MS + 30_000), str(NOW_MS)]
+    # Status, tries, message, reason, error, when to try again, refused since, begin of a route's step.
+    assert row[3:] == [
+        "queued",
+        "0",
+        None,
+        None,
+        "slow down",
+        str(NOW_MS + 30_000),
+        str(NOW_MS),
+        None,
+    ]
     assert tx.rows["core_messages"] == []
 
 
@@ -647,3 +680,50 @@ async def test_a_shard_gives_way_to_what_is_urgent_and_goes_on_after_it() -> Non
     assert core.channels.recording("messenger_a").keys == []
     [again] = core.jobs.named(SEND_JOB)
     assert again.run_at_ms == NOW_MS
+
+
+# ---- routes -------------------------------------------------------------------------------------
+
+
+def by_two_channels() -> Mailing:
+    steps = [RouteStep(channel="messenger_a"), RouteStep(channel="messenger_b")]
+    return a_mailing(route_id="rte_1", route_steps=steps_to_column(steps))
+
+
+async def test_who_is_on_one_channel_alone_ends_as_that_did() -> None:
+    core = plugin_context()
+    core.db.answers += [NOBODY]
+    outcome = StepOutcome("sub_1", "messenger_a", "failed", "invalid_message", "no such thing")
+
+    async with core.db.transaction() as tx:
+        ended = await routes_of_mailings(core).go_on(tx, by_two_channels(), [outcome])
+
+    assert ended == {"sub_1": outcome}
+
+
+def watch_of(core: FakeContext) -> RouteWatch:
+    return RouteWatch(
+        clock=core.clock,
+        jobs=core.jobs,
+        channels=core.channels,
+        mailings=core.mailings,
+        routes=routes_of_mailings(core),
+        find_troubled=no_trouble,
+    )
+
+
+async def no_trouble(_: Tx) -> list[ChannelState]:
+    return []
+
+
+async def test_a_route_without_trouble_is_looked_at_again_later() -> None:
+    core, mailing = plugin_context(), by_two_channels()
+    job = claimed(watch_job(mailing))
+    shards: Answer = [shard_row(MailingShard("messenger_a", "", [], is_done=False))]
+    core.db.answers += [found(mailing), shards, found(mailing), found(mailing)]
+    ctx = FakeJobContext(core.db)
+
+    await watch_of(core).run(ctx, [job])
+
+    [again] = core.jobs.enqueued
+    assert (again.name, again.run_at_ms) == ("mailing.route", NOW_MS + WATCH_S * 1000)

@@ -10,25 +10,31 @@ from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.outbound import OutboundBatch
+from msgsvc_core.channels.updates import DeliveryReported
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound, ValidationFailed
+from msgsvc_core.messages import reports
 from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.counting import SentCounter
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB, MessageChanges
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, FinalStatus, Message, MessageStatus, SendBody
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
+from msgsvc_core.messages.reports import DeliveryReports
+from msgsvc_core.messages.route_progress import RouteProgress
 from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeEvents, FakeJobContext, FakeTx, claimed
 from msgsvc_devkit.fakes.database import Answer
 from tests.unit.parts.outbound import gates_of
+from tests.unit.parts.routed import moves_of
 from tests.unit.parts.rows import NOW_MS, a_message, row_of
 
 LIMITS = MessageLimits.of(LimitSettings())
@@ -179,6 +185,8 @@ def validation_of(core: FakeContext) -> MessageValidation:
         permissions=core.permissions,
         templates=core.templates,
         limits=MessageLimits.of(LimitSettings(text_length=10)),
+        routes=core.routes,
+        clock=core.clock,
     )
 
 
@@ -383,6 +391,7 @@ def outcomes_of(core: FakeContext, counted: Counted | None = None) -> MessageOut
         metrics=core.metrics,
         subscribers=core.subscribers,
         batches=counted or Counted(),
+        routed=moves_of(core),
     )
 
 
@@ -497,4 +506,59 @@ async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_die
         ("skipped", "expired"),
         ("skipped", "not subscribed"),
     ]
+    assert core.events.names == ["delivery.failed"]
+
+
+# ---- reports ------------------------------------------------------------------------------------
+
+
+def reports_of(core: FakeContext, *counters: SentCounter) -> DeliveryReports:
+    return DeliveryReports(
+        clock=core.clock,
+        jobs=core.jobs,
+        events=core.events,
+        subscribers=core.subscribers,
+        outcomes=outcomes_of(core),
+        counters=counters,
+        routes=RouteProgress(moves=moves_of(core), batches=Counted()),
+    )
+
+
+class Moved:
+    """A `SentCounter` that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.failed: list[FinalStatus] = []
+
+    async def count_failed(self, tx: Tx, failed: Sequence[FinalStatus]) -> None:
+        self.failed += failed
+
+
+async def test_what_was_read_is_recorded_as_arrived_too() -> None:
+    core, message = plugin_context(), a_message(status="sent")
+    tx = FakeTx(answers=[found(message), 1, 1])
+    report = DeliveryReported(update_id="1", message_ref="m1", state="read")
+    await reports_of(core).record(tx, "messenger_a", report)
+
+    assert core.events.names == ["delivery.delivered", "delivery.read"]
+
+
+async def test_a_report_of_an_unknown_message_is_tried_again_by_a_job() -> None:
+    core = plugin_context()
+    report = DeliveryReported(update_id="1", message_ref="m1", state="delivered")
+    await reports_of(core).record(FakeTx(answers=[[], []]), "messenger_a", report)
+
+    [job] = core.jobs.named(reports.JOB)
+    assert (job.payload["message_ref"], job.payload["state"]) == ("m1", "delivered")
+    assert job.run_at_ms == core.clock.now_ms() + 1000
+
+
+async def test_a_failure_that_is_reported_later_is_counted_once() -> None:
+    core, moved = plugin_context(), Moved()
+    report = DeliveryReported(update_id="1", message_ref="m1", state="failed", detail="no phone")
+    for changed in (1, 0):
+        tx = FakeTx(answers=[found(a_message(status="sent")), changed])
+        await reports_of(core, moved).record(tx, "messenger_a", report)
+
+    assert [(each.status, each.error) for each in moved.failed] == [("failed", "no phone")]
     assert core.events.names == ["delivery.failed"]

@@ -20,12 +20,12 @@ class MiniAppChannel(RecordingChannel):
     """Its platform signs what is not empty."""
 
     capabilities = Capabilities(mini_app=True)
-    opened = MiniAppUser(ANN, NOW_MS)
+    user = MiniAppUser(ANN, NOW_MS)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         if not init_data:
             raise InvalidMiniApp("its signature is not the platform's")
-        return self.opened
+        return self.user
 
 
 def create_mini(_context: object, identity: ChannelIdentity, _settings: Section) -> Channel:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.contract import Capabilities, Pace
-from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, Reason
+from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LimitReached, Reason
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.outbound import RESERVED_S, OutboundGates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
@@ -61,6 +61,17 @@ async def test_a_bot_that_is_told_to_wait_makes_no_call_until_then() -> None:
     # The next owner of the lane keeps to it as well.
     assert core.db.statements[0][1]["until_ms"] == NOW_MS + 5_000
     assert await call(core, gates) == "m1"
+
+
+async def test_a_limit_of_the_channels_own_pauses_neither_bot_nor_chat() -> None:
+    core = plugin_context()
+    gates = gates_with(core, Observed())
+    with pytest.raises(LimitReached):
+        await call(core, gates, LimitReached("5 messages an hour to one number"))
+
+    assert await call(core, gates) == "m1"
+    assert gates["messenger_a"].chat_delay_s("c1", 10) is None
+    assert core.db.statements == []
 
 
 async def test_one_chats_wait_holds_up_no_other() -> None:

@@ -284,7 +284,7 @@ async def test_settings_that_no_key_reads_are_entered_anew(core: FakeContext) ->
             FakeTx(answers=[lost]), PROJECT, "support", UpdateChannelBody(settings={"lines": 2})
         )
     [shown] = await own_channels_of(core).answers(
-        FakeTx(answers=[[]]), [row(core, sealed="unreadable")]
+        FakeTx(answers=[[], []]), [row(core, sealed="unreadable")]
     )
 
     assert (shown.status, shown.settings, shown.secrets) == ("broken", {}, [])
@@ -298,7 +298,7 @@ async def test_a_channel_by_which_people_came_stays_as_a_name(
         return people
 
     removal = [1] if people else [0, 0, 0, 1]
-    tx = FakeTx(answers=[found(row(core)), *removal, 1, 1, 1, revision(3)])
+    tx = FakeTx(answers=[found(row(core)), *removal, 1, 1, 1, 1, revision(3)])
     await own_channels_of(core, came).delete(tx, PROJECT, "support")
 
     is_kept = "SET settings = ''" in tx.statements[1][0]
@@ -323,7 +323,7 @@ async def test_secrets_are_shown_by_name_beside_what_the_platform_says(core: Fak
             "interrupted_detail",
         )
     )
-    tx = FakeTx(answers=[[{**stopped, **rest}]])
+    tx = FakeTx(answers=[[{**stopped, **rest}], []])
     [shown] = await own_channels_of(core).answers(tx, [row(core, {"token": "t", "lines": 2})])
 
     assert (shown.settings, shown.secrets) == ({"lines": 2}, ["token"])

@@ -31,6 +31,7 @@ from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from msgsvc_devkit.fakes.database import Answer
 from tests.unit.parts.outbound import RETRIES, gates_of, no_checks, sender_of
+from tests.unit.parts.routed import moves_of
 from tests.unit.parts.rows import NOW_MS, a_mailing, a_message, row_of
 
 LANE = lane_of("messenger_a")
@@ -62,6 +63,7 @@ def delivery_of(core: FakeContext, gates: OutboundGates | None = None) -> Messag
         metrics=core.metrics,
         subscribers=core.subscribers,
         batches=NoBatches(),
+        routed=moves_of(core),
     )
     return MessageDelivery(
         clock=core.clock,

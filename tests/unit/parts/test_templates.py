@@ -156,6 +156,7 @@ async def page_of(core: FakeContext, lang: str) -> PageContext:
 
 def choices_of(core: FakeContext) -> MessageChoices:
     return MessageChoices(
+        routes=core.routes,
         tags=core.tags,
         templates=core.templates,
         permissions=core.permissions,

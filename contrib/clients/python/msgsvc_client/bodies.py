@@ -149,6 +149,10 @@ class BroadcastBody(_BroadcastBody, total=False):
     variants: Sequence[BroadcastVariant] | None
     #: How `variants` are compared; the defaults if it is left out.
     experiment: BroadcastExperiment | None
+    #: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who
+    #: gets one message: by the first channel of the route that works. Goes with any filters of
+    #: `audience` but `channels`.
+    route: str | None
     #: When it starts; left out: at once. A time in the past is refused.
     send_at: str | datetime | None
     #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
@@ -249,6 +253,9 @@ class ButtonBody(_ButtonBody, total=False):
     url: str | None
     #: Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
 
 class Client(TypedDict, total=False):
@@ -294,6 +301,9 @@ class ClientBody(_ClientBody, total=False):
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
     #: The client's site, shown to people; null for none.
@@ -340,6 +350,9 @@ class ClientChange(TypedDict, total=False):
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
     #: The client's site, shown to people; null for none.
@@ -368,6 +381,18 @@ class ConfirmBody(TypedDict):
 
     #: The bulk action's `total`; another number is refused.
     total: int
+
+
+class ConsentBody(TypedDict):
+    """Whether a person gets messages on one channel."""
+
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked
+    #: the bot, never began, or you ended it.
+    consent: Literal["subscribed", "unsubscribed"]
 
 
 class _CreateCannedBody(TypedDict):
@@ -399,6 +424,16 @@ class CreateChannelBody(_CreateChannelBody, total=False):
 
     #: Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as JSON.
     settings: Mapping[str, Any]
+
+
+class CreateChannelRequestBody(TypedDict):
+    """A channel whose bot is yet to be made on the messenger."""
+
+    #: Name of the channel that the bot becomes; with the name of a shared channel, it replaces that
+    #: one for the project.
+    name: str
+    #: Kind of messenger, of which the service has a bot that makes others.
+    plugin: str
 
 
 class _CreateDripBody(TypedDict):
@@ -451,6 +486,25 @@ class CreateFormBody(_CreateFormBody, total=False):
     min_fill_seconds: int
 
 
+class _CreateGatewayBody(TypedDict):
+    #: Your own name for it.
+    name: str
+    #: The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email
+    #: connector, or Novu's SMS webhook.
+    sender: Literal["zitadel", "logto", "novu"]
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: Sequence[str]
+
+
+class CreateGatewayBody(_CreateGatewayBody, total=False):
+    """A new gateway."""
+
+    #: The key with which ZITADEL signs its requests, from its answer when the provider was added;
+    #: requests without a valid signature are refused then. Null for none.
+    signing_key: str | None
+
+
 class _CreatePermissionBody(TypedDict):
     #: What `permission` of `POST /v1/send` names it by; it can't be changed later.
     key: str
@@ -465,6 +519,15 @@ class CreatePermissionBody(_CreatePermissionBody, total=False):
     description: str | Mapping[str, str] | None
     #: Whether people who subscribe from now on have granted it at once.
     default: bool
+
+
+class CreateRouteBody(TypedDict):
+    """A new route."""
+
+    #: What people choose it by; no other route of the project has it.
+    name: str
+    #: The channels, in the order in which they are tried.
+    steps: Sequence[RouteStep]
 
 
 class _CreateTemplateBody(TypedDict):
@@ -673,6 +736,15 @@ class MergeBody(TypedDict):
     into: str
 
 
+class MergePeopleBody(TypedDict):
+    """Two people who are one."""
+
+    #: The id that ends. All subscribers who have it get the other.
+    external_id: str
+    #: The id that stays.
+    into: str
+
+
 class _MiniAppBody(TypedDict):
     #: Channel whose bot the mini app belongs to.
     channel: str
@@ -821,6 +893,9 @@ class RecurringBody(TypedDict, total=False):
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
     audience: Audience | None
+    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
+    #: each person of the `audience`, is tried on its channels in their order.
+    route: str | None
     #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
     #: week. Exactly one of this and `every`.
     cron: str | None
@@ -915,6 +990,39 @@ class Route(_Route, total=False):
     when: Condition | None
 
 
+RouteHours = TypedDict(
+    "RouteHours",
+    {
+        "from": "str",
+        "to": "str",
+        "timezone": "str",
+    },
+    total=False,
+)
+
+
+class _RouteStep(TypedDict):
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+
+
+class RouteStep(_RouteStep, total=False):
+    """One channel of a route, and what is waited for there."""
+
+    #: What ends the route at this step: the messenger took the message (`sent`), it reached the
+    #: person's device (`delivered`), they opened it (`read`), or they wrote or pressed a button
+    #: (`answered`). `delivered` and `read` need a channel that reports them.
+    until: Literal["sent", "delivered", "read", "answered"]
+    #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
+    #: Required where `until` is not `sent` and a step follows.
+    within_s: int | None
+    #: When the step may be used; at other times it is passed over. Null for always.
+    hours: RouteHours | None
+    #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
+    #: twice, or `continue` with the next step.
+    on_unknown: Literal["stop", "continue"]
+
+
 class _ScheduledBody(TypedDict):
     #: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
     #: `2026-03-02T09:30`. Ahead, by ten years at most.
@@ -953,6 +1061,9 @@ class ScheduledBody(_ScheduledBody, total=False):
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
     audience: Audience | None
+    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
+    #: each person of the `audience`, is tried on its channels in their order.
+    route: str | None
     #: IANA time zone of a local `send_at`, which requires it.
     timezone: str | None
 
@@ -969,6 +1080,9 @@ class SendBody(TypedDict, total=False):
     external_id: str | None
     #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
     channel: str | None
+    #: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels
+    #: in their order, until one of them is reached. It remains one message, with one outcome.
+    route: str | None
     #: Key of a template, in place of `text`, `format`, `media` and `buttons`.
     template: str | None
     #: Values for the template's `{{ name }}`: texts, numbers, true or false. Those without a default
@@ -1020,6 +1134,9 @@ class SendOtpBody(TypedDict, total=False):
     #: Email address or phone number instead, on the `channel` where people are known by one. Whoever
     #: is not known there is added and gets no other messages.
     address: str | None
+    #: Id of a route: the same code is sent by its steps one after another, until it is given. In place
+    #: of `channel` and `address`.
+    route: str | None
     #: With it the answer has the `url` of a page that asks for the code, and leads back here with
     #: `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on
     #: localhost.
@@ -1036,6 +1153,10 @@ class SessionBody(TypedDict, total=False):
     callback_url: str | None
     #: Offer only this channel; without it, all that can ask.
     channel: str | None
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Email address or phone number, on the `channel` where people are known by one: the question is
     #: sent there at once. Use `match` too, so that nobody confirms a sign-in that another person
     #: started.
@@ -1071,6 +1192,13 @@ class SnoozeBody(TypedDict):
     until: str | datetime
 
 
+class SplitPersonBody(TypedDict):
+    """A subscriber who is somebody else than the rest of the person."""
+
+    #: A person on one channel of the project.
+    subscriber_id: str
+
+
 class _StaticLinkBody(TypedDict):
     #: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the
     #: whole service; it can't be changed later.
@@ -1086,6 +1214,10 @@ class StaticLinkBody(_StaticLinkBody, total=False):
 
     #: Whether the hosted page shows a number that the person has to choose in the bot.
     match: bool
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
 
 
 class StaticLinkChange(TypedDict, total=False):
@@ -1097,6 +1229,10 @@ class StaticLinkChange(TypedDict, total=False):
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
     match: bool
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
 
 
 class StatusBody(TypedDict):
@@ -1120,6 +1256,10 @@ class Step(_Step, total=False):
     when: When | None
     #: `HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.
     at_local_time: str | None
+    #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
+    #: tried on its channels in their order. Without one, the step goes to the subscriber who was
+    #: enrolled.
+    route: str | None
 
 
 class StepMessage(TypedDict, total=False):
@@ -1206,6 +1346,9 @@ class TemplateButton(_TemplateButton, total=False):
     #: Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of
     #: this and `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
 
 class _TemplateMedia(TypedDict):
@@ -1448,6 +1591,19 @@ class UpdateFormBody(TypedDict, total=False):
     min_fill_seconds: int
 
 
+class UpdateGatewayBody(TypedDict, total=False):
+    """The fields to change."""
+
+    #: Your own name for it.
+    name: str
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: Sequence[str]
+    #: The key with which ZITADEL signs its requests, from its answer when the provider was added;
+    #: requests without a valid signature are refused then. Null for none.
+    signing_key: str | None
+
+
 class UpdateMemberBody(TypedDict, total=False):
     """Changes of a member; what is left out stays."""
 
@@ -1496,6 +1652,9 @@ class UpdateRecurringBody(TypedDict, total=False):
     expires_in: int | None
     #: Replaces your own data; null removes it.
     metadata: Mapping[str, Any] | None
+    #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
+    #: subscriber of the audience.
+    route: str | None
     #: Replaces `every`; a cron expression of five fields.
     cron: str
     #: Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.
@@ -1508,6 +1667,15 @@ class UpdateRecurringBody(TypedDict, total=False):
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null removes them.
     quiet_hours: QuietHours | None
+
+
+class UpdateRouteBody(TypedDict, total=False):
+    """What is to change; a field that is left out stays."""
+
+    #: What people choose it by; no other route of the project has it.
+    name: str
+    #: New steps; they replace all there are.
+    steps: Sequence[RouteStep]
 
 
 class UpdateScheduledBody(TypedDict, total=False):
@@ -1533,6 +1701,9 @@ class UpdateScheduledBody(TypedDict, total=False):
     expires_in: int | None
     #: Replaces your own data; null removes it.
     metadata: Mapping[str, Any] | None
+    #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
+    #: subscriber of the audience.
+    route: str | None
     #: The new time: RFC 3339, or a local time in `timezone`.
     send_at: str
     #: Time zone of a local `send_at`, beside which alone it may stand; by default the current one.
@@ -1579,11 +1750,19 @@ class UpdateWebhookBody(TypedDict, total=False):
     status: Literal["active", "disabled"]
 
 
-class VerifyBody(TypedDict):
-    """The code to exchange."""
-
+class _VerifyBody(TypedDict):
     #: `code` of the session's status, or of the return to `callback_url`.
     code: str
+
+
+class VerifyBody(_VerifyBody, total=False):
+    """The code to exchange."""
+
+    #: Refused with `auth_code_invalid`, and not used up, is the code of a sign-in that proved none of
+    #: these: an `account` on a messenger, access to a `mailbox`, a `phone` number, an account that a
+    #: `homeserver` vouches for. Empty: any. Give it if you rely on it, since people could bring the
+    #: code of another static link.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
 
 
 class _VerifyOtpBody(TypedDict):

@@ -23,7 +23,7 @@ class AuthCodeExpired(ApiError):
 
 
 class AuthCodeInvalid(ApiError):
-    """The code was not issued to this project."""
+    """The code was not issued to this project, or its sign-in proved less than `must_prove`."""
 
     CODE: ClassVar[str] = "auth_code_invalid"
 

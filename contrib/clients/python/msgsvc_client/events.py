@@ -138,11 +138,35 @@ class ChannelUnavailable(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChannelRequestFinished(Event):
+    """A bot that you requested was made, and is connected or could not be."""
+
+    name: Literal["channel_request.finished"] = "channel_request.finished"
+    data: models.ChannelRequestFinishedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryDelivered(Event):
+    """The messenger reported that a message arrived, where it reports that."""
+
+    name: Literal["delivery.delivered"] = "delivery.delivered"
+    data: models.DeliveryDeliveredEventData
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeliveryFailed(Event):
     """A message failed permanently."""
 
     name: Literal["delivery.failed"] = "delivery.failed"
     data: models.DeliveryFailedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryRead(Event):
+    """The messenger reported that a message was read, where it reports that."""
+
+    name: Literal["delivery.read"] = "delivery.read"
+    data: models.DeliveryReadEventData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +207,30 @@ class FormSubmitted(Event):
 
     name: Literal["form.submitted"] = "form.submitted"
     data: models.FormSubmittedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayFailed(Event):
+    """No channel took a message that another server sent through a gateway."""
+
+    name: Literal["gateway.failed"] = "gateway.failed"
+    data: models.GatewayFailedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewaySent(Event):
+    """A messenger took a message that another server sent through a gateway."""
+
+    name: Literal["gateway.sent"] = "gateway.sent"
+    data: models.GatewaySentEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportFinished(Event):
+    """An import of people ended, whether completed, cancelled or failed; also one that was only tried."""
+
+    name: Literal["import.finished"] = "import.finished"
+    data: models.ImportFinishedEventData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,6 +307,14 @@ class ScheduledSkipped(Event):
 
     name: Literal["scheduled.skipped"] = "scheduled.skipped"
     data: models.ScheduledSkippedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmsLimitReached(Event):
+    """A limit against toll fraud has stopped one of your messages by SMS; once until it counts anew."""
+
+    name: Literal["sms.limit_reached"] = "sms.limit_reached"
+    data: models.SmsLimitReachedEventData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,12 +446,18 @@ AnyEvent = (
     | ChannelRecovered
     | ChannelStopped
     | ChannelUnavailable
+    | ChannelRequestFinished
+    | DeliveryDelivered
     | DeliveryFailed
+    | DeliveryRead
     | DeliverySuccess
     | DripCompleted
     | DripStepSent
     | EventTracked
     | FormSubmitted
+    | GatewayFailed
+    | GatewaySent
+    | ImportFinished
     | LinkClicked
     | OtpFailedAttempt
     | OtpMaxAttemptsReached
@@ -405,6 +467,7 @@ AnyEvent = (
     | ScheduledFailed
     | ScheduledSent
     | ScheduledSkipped
+    | SmsLimitReached
     | SubscriptionCreated
     | SubscriptionDeleted
     | SubscriptionPermissionChanged
@@ -467,12 +530,21 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     "channel.recovered": (ChannelRecovered, models.ChannelRecoveredEventData.from_data),
     "channel.stopped": (ChannelStopped, models.ChannelStoppedEventData.from_data),
     "channel.unavailable": (ChannelUnavailable, models.ChannelUnavailableEventData.from_data),
+    "channel_request.finished": (
+        ChannelRequestFinished,
+        models.ChannelRequestFinishedEventData.from_data,
+    ),
+    "delivery.delivered": (DeliveryDelivered, models.DeliveryDeliveredEventData.from_data),
     "delivery.failed": (DeliveryFailed, models.DeliveryFailedEventData.from_data),
+    "delivery.read": (DeliveryRead, models.DeliveryReadEventData.from_data),
     "delivery.success": (DeliverySuccess, models.DeliverySuccessEventData.from_data),
     "drip.completed": (DripCompleted, models.DripCompletedEventData.from_data),
     "drip.step_sent": (DripStepSent, models.DripStepSentEventData.from_data),
     "event.tracked": (EventTracked, models.EventTrackedEventData.from_data),
     "form.submitted": (FormSubmitted, models.FormSubmittedEventData.from_data),
+    "gateway.failed": (GatewayFailed, models.GatewayFailedEventData.from_data),
+    "gateway.sent": (GatewaySent, models.GatewaySentEventData.from_data),
+    "import.finished": (ImportFinished, models.ImportFinishedEventData.from_data),
     "link.clicked": (LinkClicked, models.LinkClickedEventData.from_data),
     "otp.failed_attempt": (OtpFailedAttempt, models.OtpFailedAttemptEventData.from_data),
     "otp.max_attempts_reached": (
@@ -485,6 +557,7 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     "scheduled.failed": (ScheduledFailed, models.ScheduledFailedEventData.from_data),
     "scheduled.sent": (ScheduledSent, models.ScheduledSentEventData.from_data),
     "scheduled.skipped": (ScheduledSkipped, models.ScheduledSkippedEventData.from_data),
+    "sms.limit_reached": (SmsLimitReached, models.SmsLimitReachedEventData.from_data),
     "subscription.created": (SubscriptionCreated, models.SubscriptionCreatedEventData.from_data),
     "subscription.deleted": (SubscriptionDeleted, models.SubscriptionDeletedEventData.from_data),
     "subscription.permission_changed": (

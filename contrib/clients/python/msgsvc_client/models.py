@@ -227,6 +227,9 @@ class AuthCompletedEventData(Model):
     state: str
     #: When the person confirmed.
     auth_time: str
+    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+    #: number, or an account that a `homeserver` vouches for; null if that is not known.
+    proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AuthCompletedEventData:
@@ -243,6 +246,7 @@ class AuthCompletedEventData(Model):
             session_id=data["session_id"],
             state=data["state"],
             auth_time=data["auth_time"],
+            proves=data.get("proves"),
             raw=data,
         )
 
@@ -524,6 +528,8 @@ class BroadcastAnswer(Model):
     error: str | None
     #: Who gets it.
     audience: AudienceAnswer
+    #: The route by which each person is reached; null for the channel of each subscriber.
+    route: str | None
     #: Messages per minute at most; null for as fast as the messengers allow.
     messages_per_minute: int | None
     #: Your own data, from the request.
@@ -566,6 +572,7 @@ class BroadcastAnswer(Model):
             eta_seconds=data.get("eta_seconds"),
             error=data.get("error"),
             audience=AudienceAnswer.from_data(data["audience"]),
+            route=data.get("route"),
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
@@ -710,6 +717,27 @@ class BroadcastWinnerChosenEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BudgetAnswer(Model):
+    """What a channel may spend on its messenger a day."""
+
+    #: What is spent.
+    unit: str
+    #: What may be spent a day, which begins at midnight UTC.
+    most: float
+    #: What of it is taken today. It may be a little more than was charged.
+    spent: float
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BudgetAnswer:
+        return cls(
+            unit=data["unit"],
+            most=data["most"],
+            spent=data["spent"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BulkActionAnswer(Model):
     """A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of
     `done`
@@ -811,6 +839,9 @@ class ButtonAnswer(Model):
     url: str | None
     #: What `button.clicked` carries; null if the button has a `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> ButtonAnswer:
@@ -818,6 +849,7 @@ class ButtonAnswer(Model):
             text=data["text"],
             url=data.get("url"),
             data=data.get("data"),
+            style=data.get("style"),
             raw=data,
         )
 
@@ -832,6 +864,9 @@ class ButtonBody(Model):
     url: str | None
     #: Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> ButtonBody:
@@ -839,6 +874,7 @@ class ButtonBody(Model):
             text=data["text"],
             url=data.get("url"),
             data=data.get("data"),
+            style=data.get("style"),
             raw=data,
         )
 
@@ -1069,6 +1105,82 @@ class ChannelRecoveredEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChannelRequestAnswer(Model):
+    """A request for a bot that a person makes on the messenger."""
+
+    #: Id of the request.
+    channel_request_id: str
+    #: Name of the channel that the bot becomes.
+    name: str
+    #: Kind of messenger.
+    plugin: str
+    #: The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it.
+    username: str
+    #: `waiting` for the bot to be made; `connecting` once it is; `connected`: the channel `name`
+    #: works; `failed`: the bot could not be connected, and can be added with its token; `expired`: no
+    #: bot was made in time; `cancelled`, or replaced by a later request of that name.
+    status: Literal["waiting", "connecting", "connected", "failed", "expired", "cancelled"]
+    #: For people: why it `failed`; null otherwise.
+    detail: str | None
+    #: Link on which a person makes the bot, in one tap; it belongs to that person. Give it to nobody
+    #: else. Null unless `waiting`, and while no bot here makes others.
+    link: str | None
+    #: Time of creation.
+    created_at: str
+    #: Until when the link can be used, an hour after `created_at`.
+    expires_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequestAnswer:
+        return cls(
+            channel_request_id=data["channel_request_id"],
+            name=data["name"],
+            plugin=data["plugin"],
+            username=data["username"],
+            status=data["status"],
+            detail=data.get("detail"),
+            link=data.get("link"),
+            created_at=data["created_at"],
+            expires_at=data["expires_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelRequestFinishedEventData(Model):
+    """Fields of `channel_request.finished`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: Id of the request.
+    channel_request_id: str
+    #: Name of the channel that the bot was made for.
+    name: str
+    #: Kind of messenger.
+    plugin: str
+    #: `connected`: the channel `name` works. `failed`: the bot was made, but could not be connected,
+    #: see `detail`.
+    status: Literal["connected", "failed"]
+    #: For people: why it `failed`; null otherwise.
+    detail: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequestFinishedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            channel_request_id=data["channel_request_id"],
+            name=data["name"],
+            plugin=data["plugin"],
+            status=data["status"],
+            detail=data.get("detail"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChannelStoppedEventData(Model):
     """Fields of `channel.stopped`."""
 
@@ -1162,6 +1274,9 @@ class ClientAnswer(Model):
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
     #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
@@ -1192,6 +1307,7 @@ class ClientAnswer(Model):
             scopes=data["scopes"],
             first_party=data["first_party"],
             number_matching=data["number_matching"],
+            must_prove=data["must_prove"],
             require_pushed=data["require_pushed"],
             subject_type=data["subject_type"],
             id_token_signed_response_alg=data["id_token_signed_response_alg"],
@@ -1355,12 +1471,69 @@ class DeliveryAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeliveryDeliveredEventData(Model):
+    """Fields of `delivery.delivered`: the messenger reports that the message arrived."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: Id of the message, from `POST /v1/send` or a delivery event.
+    message_id: str
+    #: Batch that the message came with; absent for others.
+    batch_id: str | None
+    #: Broadcast or other mailing that the message belongs to; absent for others.
+    job_id: str | None
+    #: That of `POST /v1/send`.
+    metadata: Mapping[str, Any] | None
+    #: When it arrived, as the messenger reports it.
+    delivered_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> DeliveryDeliveredEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            message_id=data["message_id"],
+            batch_id=data.get("batch_id"),
+            job_id=data.get("job_id"),
+            metadata=data.get("metadata"),
+            delivered_at=data["delivered_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeliveryFailedEventData(Model):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
     `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived.
     If that
-    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
+    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On
+    a
+    channel that reports failures later, it may follow `delivery.success`.
     """
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
@@ -1430,6 +1603,61 @@ class DeliveryFailedEventData(Model):
             retryable=data.get("retryable"),
             should_unsubscribe=data.get("should_unsubscribe"),
             error=data["error"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryReadEventData(Model):
+    """Fields of `delivery.read`: the messenger reports that the recipient has read the message."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: Id of the message, from `POST /v1/send` or a delivery event.
+    message_id: str
+    #: Batch that the message came with; absent for others.
+    batch_id: str | None
+    #: Broadcast or other mailing that the message belongs to; absent for others.
+    job_id: str | None
+    #: That of `POST /v1/send`.
+    metadata: Mapping[str, Any] | None
+    #: When it was read, as the messenger reports it.
+    read_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> DeliveryReadEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            message_id=data["message_id"],
+            batch_id=data.get("batch_id"),
+            job_id=data.get("job_id"),
+            metadata=data.get("metadata"),
+            read_at=data["read_at"],
             raw=data,
         )
 
@@ -2130,6 +2358,195 @@ class FormSubmittedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GatewayAnswer(Model):
+    """A gateway, without the secret in its URL."""
+
+    #: The gateway's id.
+    gateway_id: str
+    #: Your own name for it.
+    name: str
+    #: The software that sends through it.
+    sender: Literal["zitadel", "logto", "novu"]
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: list[str]
+    #: Whether requests have to be signed.
+    has_signing_key: bool
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayAnswer:
+        return cls(
+            gateway_id=data["gateway_id"],
+            name=data["name"],
+            sender=data["sender"],
+            channels=data["channels"],
+            has_signing_key=data["has_signing_key"],
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayFailedEventData(Model):
+    """Fields of `gateway.failed`, beside those of the subscriber who was tried last."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: The message's id.
+    message_id: str
+    #: The gateway's id.
+    gateway_id: str
+    #: Why the last channel did not take it, as in `delivery.failed`; `expired` if none did in time.
+    reason: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayFailedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            message_id=data["message_id"],
+            gateway_id=data["gateway_id"],
+            reason=data["reason"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayMessageAnswer(Model):
+    """A message that was sent through a gateway; its text is kept until it is sent, and encrypted."""
+
+    #: The message's id.
+    message_id: str
+    #: The gateway's id.
+    gateway_id: str
+    #: The recipient's phone number or email address, but for its middle.
+    to: str
+    #: `queued` until a messenger has taken it; `failed` if none has.
+    status: Literal["queued", "sent", "failed"]
+    #: The channel that was tried last.
+    channel: str
+    #: Who was written to last; null once they are erased.
+    subscriber_id: str | None
+    #: Why the last channel did not take it, as in delivery events; null for a sent one.
+    reason: str | None
+    #: Time of creation.
+    created_at: str
+    #: When a messenger took it.
+    sent_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayMessageAnswer:
+        return cls(
+            message_id=data["message_id"],
+            gateway_id=data["gateway_id"],
+            to=data["to"],
+            status=data["status"],
+            channel=data["channel"],
+            subscriber_id=data.get("subscriber_id"),
+            reason=data.get("reason"),
+            created_at=data["created_at"],
+            sent_at=data.get("sent_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewaySentEventData(Model):
+    """Fields of `gateway.sent`, beside the subscriber's."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: The message's id.
+    message_id: str
+    #: The gateway's id.
+    gateway_id: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> GatewaySentEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            message_id=data["message_id"],
+            gateway_id=data["gateway_id"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayUrlAnswer(Model):
+    """The new URL of a gateway."""
+
+    #: The gateway's id.
+    gateway_id: str
+    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
+    url: str
+    #: Until when requests to the URL before are taken as well.
+    old_url_valid_until: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayUrlAnswer:
+        return cls(
+            gateway_id=data["gateway_id"],
+            url=data["url"],
+            old_url_valid_until=data["old_url_valid_until"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class GivenAnswer(Model):
     """An answer."""
 
@@ -2201,6 +2618,111 @@ class HoursAnswer(Model):
             openings=[OpeningAnswer.from_data(each) for each in data["openings"]],
             holidays=[HolidayAnswer.from_data(each) for each in data["holidays"]],
             away_message=data.get("away_message"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportAnswer(Model):
+    """An import and how far it is."""
+
+    #: The import's id.
+    import_id: str
+    #: `running`, `completed`, `cancelled` or `failed`, see `error`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Whether nothing is stored.
+    dry_run: bool
+    #: Columns of the file, by the field that each is.
+    columns: Mapping[str, str]
+    #: Columns of the file that are none of ours.
+    ignored_columns: list[str]
+    #: Rows of the file.
+    total: int
+    #: People added.
+    added: int
+    #: People who were known and got something new.
+    updated: int
+    #: People who were known, with all of it.
+    unchanged: int
+    #: Rows that were refused: see the report.
+    refused: int
+    #: People added whom the bot can't write to before they start it. They are among `added`.
+    must_start: int
+    #: Share of the rows reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: its job failed time and again (`job_failed`). What is done stays.
+    error: str | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ImportAnswer:
+        return cls(
+            import_id=data["import_id"],
+            status=data["status"],
+            dry_run=data["dry_run"],
+            columns=data["columns"],
+            ignored_columns=data["ignored_columns"],
+            total=data["total"],
+            added=data["added"],
+            updated=data["updated"],
+            unchanged=data["unchanged"],
+            refused=data["refused"],
+            must_start=data["must_start"],
+            progress=data["progress"],
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportFinishedEventData(Model):
+    """Fields of `import.finished`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: The import's id.
+    import_id: str
+    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    status: Literal["completed", "cancelled", "failed"]
+    #: Whether nothing was stored.
+    dry_run: bool
+    #: Rows of the file.
+    total: int
+    #: People added.
+    added: int
+    #: People who were known and got something new.
+    updated: int
+    #: People who were known, with all of it.
+    unchanged: int
+    #: Rows that were refused: see the report.
+    refused: int
+    #: People added whom the bot can't write to before they start it. They are among `added`.
+    must_start: int
+    #: Why it `failed`, as the import says it; null if it did not.
+    error: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ImportFinishedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            import_id=data["import_id"],
+            status=data["status"],
+            dry_run=data["dry_run"],
+            total=data["total"],
+            added=data["added"],
+            updated=data["updated"],
+            unchanged=data["unchanged"],
+            refused=data["refused"],
+            must_start=data["must_start"],
+            error=data.get("error"),
             raw=data,
         )
 
@@ -2377,6 +2899,9 @@ class MailingButton(Model):
     url: str | None
     #: What the event `button.clicked` carries.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> MailingButton:
@@ -2384,6 +2909,7 @@ class MailingButton(Model):
             text=data["text"],
             url=data.get("url"),
             data=data.get("data"),
+            style=data.get("style"),
             raw=data,
         )
 
@@ -2632,10 +3158,24 @@ class MessageAnswer(Model):
     expires_at: str | None
     #: When `status` became final; null until then.
     finished_at: str | None
+    #: When it arrived, as the messenger reports it; null before that, and on channels that do not
+    #: report it.
+    delivered_at: str | None
+    #: When the recipient read it, as the messenger reports it; null before that, and on channels that
+    #: do not report it.
+    read_at: str | None
     #: When the last edit became visible; null without one.
     edited_at: str | None
     #: When it was deleted from the chat, or cancelled; null otherwise.
     deleted_at: str | None
+    #: Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step
+    #: that it is at.
+    route: str | None
+    #: What is waited for at this step of its route before the next one is tried, while `status` is
+    #: `sending`; null otherwise.
+    waits_for: Literal["delivered", "read", "answered"] | None
+    #: Steps of its route so far, in their order; empty without a route.
+    past_steps: list[PastStepAnswer]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> MessageAnswer:
@@ -2659,8 +3199,13 @@ class MessageAnswer(Model):
             created_at=data["created_at"],
             expires_at=data.get("expires_at"),
             finished_at=data.get("finished_at"),
+            delivered_at=data.get("delivered_at"),
+            read_at=data.get("read_at"),
             edited_at=data.get("edited_at"),
             deleted_at=data.get("deleted_at"),
+            route=data.get("route"),
+            waits_for=data.get("waits_for"),
+            past_steps=[PastStepAnswer.from_data(each) for each in data["past_steps"]],
             raw=data,
         )
 
@@ -2758,6 +3303,9 @@ class NewClientAnswer(Model):
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
     #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
@@ -2790,6 +3338,7 @@ class NewClientAnswer(Model):
             scopes=data["scopes"],
             first_party=data["first_party"],
             number_matching=data["number_matching"],
+            must_prove=data["must_prove"],
             require_pushed=data["require_pushed"],
             subject_type=data["subject_type"],
             id_token_signed_response_alg=data["id_token_signed_response_alg"],
@@ -2797,6 +3346,43 @@ class NewClientAnswer(Model):
             dynamic=data["dynamic"],
             created_at=data["created_at"],
             client_secret=data.get("client_secret"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewGatewayAnswer(Model):
+    """A new gateway and its URL."""
+
+    #: The gateway's id.
+    gateway_id: str
+    #: Your own name for it.
+    name: str
+    #: The software that sends through it.
+    sender: Literal["zitadel", "logto", "novu"]
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: list[str]
+    #: Whether requests have to be signed.
+    has_signing_key: bool
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
+    url: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> NewGatewayAnswer:
+        return cls(
+            gateway_id=data["gateway_id"],
+            name=data["name"],
+            sender=data["sender"],
+            channels=data["channels"],
+            has_signing_key=data["has_signing_key"],
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            url=data["url"],
             raw=data,
         )
 
@@ -2929,13 +3515,16 @@ class OtpAnswer(Model):
     status: Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
     #: That of the request.
     purpose: str
-    #: Who gets it; null until the link of a request is opened.
+    #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
+    #: sent to last.
     subscriber_id: str | None
     #: Attempts left; none when the code can't be given any more.
     attempts_left: int
     #: Why the message did not arrive: as in `delivery.failed`, or `expired` if the code ran out before
     #: it could be sent. Null if nothing of that happened.
     reason: str | None
+    #: The route that it is sent by; absent for a code to one channel.
+    route: str | None
     #: When it was requested.
     created_at: str
     #: When the code stops working, or the link until it is opened.
@@ -2950,6 +3539,7 @@ class OtpAnswer(Model):
             subscriber_id=data.get("subscriber_id"),
             attempts_left=data["attempts_left"],
             reason=data.get("reason"),
+            route=data.get("route"),
             created_at=data["created_at"],
             expires_at=data["expires_at"],
             raw=data,
@@ -3182,6 +3772,8 @@ class OwnChannelAnswer(Model):
     bot: BotAnswer | None
     #: Link to the bot; null until the messenger has told its name.
     link: str | None
+    #: What the bot may spend on its messenger a day; null if it spends nothing.
+    budget: BudgetAnswer | None
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
@@ -3202,8 +3794,46 @@ class OwnChannelAnswer(Model):
             reception=optional(data.get("reception"), ReceptionAnswer.from_data),
             bot=optional(data.get("bot"), BotAnswer.from_data),
             link=data.get("link"),
+            budget=optional(data.get("budget"), BudgetAnswer.from_data),
             created_at=data["created_at"],
             updated_at=data["updated_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastStepAnswer(Model):
+    """A step of a message's route that is over, or whose report is waited for."""
+
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: Whom it was sent to; null if the step was passed over.
+    subscriber_id: str | None
+    #: `sent`: the messenger accepted the message there. `skipped`: the step was passed over.
+    status: Literal["sent", "failed", "unknown", "skipped"]
+    #: Why it failed, as in `reason` of the message, or was passed over: e.g. `no_subscriber`,
+    #: `unsubscribed`, `outside_hours` or `not_in_time`; null if it was sent.
+    reason: str | None
+    #: For people: why it failed; null otherwise.
+    error: str | None
+    #: When the messenger accepted or refused it, or the step was passed over.
+    finished_at: str
+    #: When it arrived there, as the messenger reports it; null otherwise.
+    delivered_at: str | None
+    #: When it was read there, as the messenger reports it; null otherwise.
+    read_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PastStepAnswer:
+        return cls(
+            channel=data["channel"],
+            subscriber_id=data.get("subscriber_id"),
+            status=data["status"],
+            reason=data.get("reason"),
+            error=data.get("error"),
+            finished_at=data["finished_at"],
+            delivered_at=data.get("delivered_at"),
+            read_at=data.get("read_at"),
             raw=data,
         )
 
@@ -3284,6 +3914,94 @@ class PermissionAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PersonAddress(Model):
+    """A person on one channel."""
+
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: As of the subscriber.
+    status: Literal["active", "unsubscribed", "blocked"]
+    #: `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked
+    #: the bot, never began, or you ended it.
+    consent: Literal["subscribed", "unsubscribed"]
+    #: Contacts that were verified on this channel: by the messenger, or by a code.
+    verified_contacts: list[VerifiedContact]
+    #: The person's tags.
+    tags: list[str]
+    #: Keys of the permissions granted on this channel.
+    permissions: list[str]
+    #: When the person first subscribed on this channel.
+    created_at: str
+    #: When the person last did something on this channel.
+    last_seen_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PersonAddress:
+        return cls(
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            username=data["username"],
+            first_name=data["first_name"],
+            lang=data["lang"],
+            status=data["status"],
+            consent=data["consent"],
+            verified_contacts=[
+                VerifiedContact.from_data(each) for each in data["verified_contacts"]
+            ],
+            tags=data["tags"],
+            permissions=data["permissions"],
+            created_at=data["created_at"],
+            last_seen_at=data["last_seen_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonAnswer(Model):
+    """A person with all addresses and accounts."""
+
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str
+    #: One per channel, by the channel's name.
+    addresses: list[PersonAddress]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PersonAnswer:
+        return cls(
+            external_id=data["external_id"],
+            addresses=[PersonAddress.from_data(each) for each in data["addresses"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalDataAnswer(Model):
+    """All that is stored about a person."""
+
+    #: When it was read.
+    exported_at: str
+    #: The person on each channel.
+    subscribers: list[SubscriberData]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PersonalDataAnswer:
+        return cls(
+            exported_at=data["exported_at"],
+            subscribers=[SubscriberData.from_data(each) for each in data["subscribers"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PreviewAnswer(Model):
     """The message in each language that was asked for."""
 
@@ -3312,6 +4030,9 @@ class PreviewButton(Model):
     url: str | None
     #: What `button.clicked` would carry; null if the button has a `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> PreviewButton:
@@ -3319,6 +4040,7 @@ class PreviewButton(Model):
             text=data["text"],
             url=data.get("url"),
             data=data.get("data"),
+            style=data.get("style"),
             raw=data,
         )
 
@@ -3502,6 +4224,8 @@ class RecipientAnswer(Model):
 
     #: A person on one channel of the project.
     subscriber_id: str
+    #: The channel of the route by which they were reached, or were tried last; null without a `route`.
+    channel: str | None
     #: `queued` until there is an outcome; `unknown` if the service can't tell whether they got it.
     status: Literal["queued", "sent", "failed", "skipped", "unknown"]
     #: Why the last attempt failed; null if it did not.
@@ -3529,6 +4253,7 @@ class RecipientAnswer(Model):
     def from_data(cls, data: Mapping[str, Any]) -> RecipientAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
+            channel=data.get("channel"),
             status=data["status"],
             reason=data.get("reason"),
             error=data.get("error"),
@@ -3566,6 +4291,8 @@ class RecurringAnswer(Model):
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
     audience: AudienceAnswer | None
+    #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
+    route: str | None
     #: What is sent.
     message: MailingMessageAnswer
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -3602,6 +4329,7 @@ class RecurringAnswer(Model):
             last_run_at=data.get("last_run_at"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            route=data.get("route"),
             message=MailingMessageAnswer.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -3835,6 +4563,86 @@ class Route(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RouteAnswer(Model):
+    """A route."""
+
+    #: The route, from `POST /v1/routes`.
+    route_id: str
+    #: What people choose it by; no other route of the project has it.
+    name: str
+    #: The channels, in the order in which they are tried.
+    steps: list[RouteStepAnswer]
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> RouteAnswer:
+        return cls(
+            route_id=data["route_id"],
+            name=data["name"],
+            steps=[RouteStepAnswer.from_data(each) for each in data["steps"]],
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteHoursAnswer(Model):
+    """Local times of the day between which a step may be used."""
+
+    #: Local time from which the step may be used, `HH:MM`.
+    from_: str
+    #: Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than
+    #: `from` for one of the next day.
+    to: str
+    #: IANA time zone of both.
+    timezone: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> RouteHoursAnswer:
+        return cls(
+            from_=data["from"],
+            to=data["to"],
+            timezone=data["timezone"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteStepAnswer(Model):
+    """One channel of a route, and what is waited for there."""
+
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: What ends the route at this step: the messenger took the message (`sent`), it reached the
+    #: person's device (`delivered`), they opened it (`read`), or they wrote or pressed a button
+    #: (`answered`). `delivered` and `read` need a channel that reports them.
+    until: Literal["sent", "delivered", "read", "answered"]
+    #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
+    #: Required where `until` is not `sent` and a step follows.
+    within_s: int | None
+    #: When the step may be used; at other times it is passed over. Null for always.
+    hours: RouteHoursAnswer | None
+    #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
+    #: twice, or `continue` with the next step.
+    on_unknown: Literal["stop", "continue"]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> RouteStepAnswer:
+        return cls(
+            channel=data["channel"],
+            until=data["until"],
+            within_s=data.get("within_s"),
+            hours=optional(data.get("hours"), RouteHoursAnswer.from_data),
+            on_unknown=data["on_unknown"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScheduledAnswer(Model):
     """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
@@ -3851,6 +4659,8 @@ class ScheduledAnswer(Model):
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
     audience: AudienceAnswer | None
+    #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
+    route: str | None
     #: What is sent.
     message: MailingMessageAnswer
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -3881,6 +4691,7 @@ class ScheduledAnswer(Model):
             timezone=data.get("timezone"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            route=data.get("route"),
             message=MailingMessageAnswer.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -4148,6 +4959,8 @@ class SendOtpAnswer(Model):
     expires_at: str
     #: The page to send the person's browser to; only with `return_url`. It can send further codes.
     url: str | None
+    #: The route that it is sent by; absent for a code to one channel.
+    route: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SendOtpAnswer:
@@ -4155,6 +4968,7 @@ class SendOtpAnswer(Model):
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
             url=data.get("url"),
+            route=data.get("route"),
             raw=data,
         )
 
@@ -4270,6 +5084,36 @@ class SlaClockAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SmsLimitReachedEventData(Model):
+    """Fields of `sms.limit_reached`. No number is in it."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: Name of the channel.
+    channel: str
+    #: The setting that was reached, for programs.
+    limit: str
+    #: What it says, for people.
+    detail: str
+    #: When it begins to count anew, unless the operator lifts it before.
+    until: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SmsLimitReachedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            channel=data["channel"],
+            limit=data["limit"],
+            detail=data["detail"],
+            until=data["until"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class StaticLinkAnswer(Model):
     """A static link with its addresses."""
 
@@ -4281,6 +5125,10 @@ class StaticLinkAnswer(Model):
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
     match: bool
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
     #: The link that opens the bot, per channel.
     links: Mapping[str, str]
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
@@ -4298,6 +5146,7 @@ class StaticLinkAnswer(Model):
             name=data["name"],
             callback_url=data["callback_url"],
             match=data["match"],
+            must_prove=data["must_prove"],
             links=data["links"],
             qr=data["qr"],
             start_messages=data.get("start_messages"),
@@ -4380,6 +5229,10 @@ class Step(Model):
     when: When | None
     #: `HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.
     at_local_time: str | None
+    #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
+    #: tried on its channels in their order. Without one, the step goes to the subscriber who was
+    #: enrolled.
+    route: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Step:
@@ -4388,6 +5241,7 @@ class Step(Model):
             message=StepMessage.from_data(data["message"]),
             when=optional(data.get("when"), When.from_data),
             at_local_time=data.get("at_local_time"),
+            route=data.get("route"),
             raw=data,
         )
 
@@ -4531,6 +5385,24 @@ class SubscriberAnswer(Model):
             status=data["status"],
             created_at=data["created_at"],
             last_seen_at=data["last_seen_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubscriberData(Model):
+    """All that is stored about a person on one channel."""
+
+    #: The subscriber, with their ids on the platform and their verified contacts.
+    profile: Mapping[str, Any]
+    #: Rows by section, e.g. `messages`, `tickets`, `one_time_codes`. Plugins add sections.
+    data: Mapping[str, list[Mapping[str, Any]]]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SubscriberData:
+        return cls(
+            profile=data["profile"],
+            data=data["data"],
             raw=data,
         )
 
@@ -4816,6 +5688,9 @@ class TemplateButton(Model):
     #: Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of
     #: this and `url`.
     data: str | None
+    #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
+    #: Null for the messenger's own colour.
+    style: Literal["primary", "success", "danger"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> TemplateButton:
@@ -4823,6 +5698,7 @@ class TemplateButton(Model):
             text=data["text"],
             url=data.get("url"),
             data=data.get("data"),
+            style=data.get("style"),
             raw=data,
         )
 
@@ -5811,6 +6687,27 @@ class VariantFigures(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VerifiedContact(Model):
+    """A phone number or an email address that the person has proven to be theirs."""
+
+    #: `phone` or `email`.
+    kind: Literal["phone", "email"]
+    #: The number or the address.
+    value: str
+    #: When it was verified last.
+    verified_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> VerifiedContact:
+        return cls(
+            kind=data["kind"],
+            value=data["value"],
+            verified_at=data["verified_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifyAnswer(Model):
     """Who signed in."""
 
@@ -5835,6 +6732,9 @@ class VerifyAnswer(Model):
     auth_time: str
     #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
     session_id: str
+    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+    #: number, or an account that a `homeserver` vouches for; null if that is not known.
+    proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> VerifyAnswer:
@@ -5849,6 +6749,7 @@ class VerifyAnswer(Model):
             state=data["state"],
             auth_time=data["auth_time"],
             session_id=data["session_id"],
+            proves=data.get("proves"),
             raw=data,
         )
 
@@ -5878,6 +6779,10 @@ class VerifyOtpAnswer(Model):
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
     external_id: str | None
+    #: What the code proves of the person: an `account` on the messenger, access to a `mailbox`, a
+    #: `phone` number, or an account that a `homeserver` vouches for; null if it was sent on several
+    #: channels by a route.
+    proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> VerifyOtpAnswer:
@@ -5892,6 +6797,7 @@ class VerifyOtpAnswer(Model):
             lang=data["lang"],
             tags=data["tags"],
             external_id=data.get("external_id"),
+            proves=data.get("proves"),
             raw=data,
         )
 

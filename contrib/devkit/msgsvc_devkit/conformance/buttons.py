@@ -1,8 +1,12 @@
 """Checks that buttons have the right targets, and that a press returns its exact data."""
 
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 
 from msgsvc_core.channels import Button, ButtonPressed, Channel
+from msgsvc_core.content.outgoing import ButtonStyle
 from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs, plainest, sent, shown_as
@@ -47,6 +51,20 @@ class Buttons(Stage):
         [site] = rows[1]
         assert site in flat or f"{site.text}: {site.url}" in message.text, (
             f"{site} is neither a button nor a line of the text {message.text!r}"
+        )
+
+    async def test_a_style_changes_nothing_but_the_colour(
+        self, channel: Channel, messenger: Messenger, chat_id: str
+    ) -> None:
+        needs(channel.capabilities.buttons == "native", "buttons")
+        rows = tuple((Button(style, data=style, style=style),) for style in get_args(ButtonStyle))
+        message = plainest("choose", channel.capabilities, buttons=rows)
+        assert channel.problem(message) is None, "a messenger without styles shows any button"
+        shown = await shown_as(messenger, await sent(channel, chat_id, message))
+        seen = [replace(button, style=None) for row in shown.buttons for button in row]
+
+        assert seen == [replace(button, style=None) for row in rows for button in row], (
+            f"buttons {rows} are shown as {shown.buttons}; leave out a style that the platform has not"
         )
 
     def test_buttons_that_nobody_can_answer_are_a_problem(self, channel: Channel) -> None:

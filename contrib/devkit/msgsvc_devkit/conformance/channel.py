@@ -16,6 +16,8 @@ Run pytest with `asyncio_mode = "auto"`. Checks excluded by `Capabilities` and `
 that as the reason.
 """
 
+from msgsvc_devkit.conformance.addresses import Addresses
+from msgsvc_devkit.conformance.bot_makers import BotMakers
 from msgsvc_devkit.conformance.buttons import Buttons
 from msgsvc_devkit.conformance.commands import Commands
 from msgsvc_devkit.conformance.doubt import Doubt
@@ -23,10 +25,13 @@ from msgsvc_devkit.conformance.editing import Changing
 from msgsvc_devkit.conformance.failures import Failures
 from msgsvc_devkit.conformance.files import Files
 from msgsvc_devkit.conformance.life import Life
+from msgsvc_devkit.conformance.limits import Limitations
 from msgsvc_devkit.conformance.mini_apps import MiniApps
 from msgsvc_devkit.conformance.polling import Polling
 from msgsvc_devkit.conformance.receiving import Receiving
+from msgsvc_devkit.conformance.reports import Reports
 from msgsvc_devkit.conformance.sending import Sending
+from msgsvc_devkit.conformance.threads import Threads
 from msgsvc_devkit.conformance.webhooks import Webhooks
 
 
@@ -35,6 +40,19 @@ class ReceivingContract(Receiving, Files, Polling, Webhooks):
 
 
 class ChannelContract(
-    Sending, Buttons, Changing, Failures, Doubt, MiniApps, Commands, Life, ReceivingContract
+    Sending,
+    Buttons,
+    Changing,
+    Failures,
+    Doubt,
+    Reports,
+    Threads,
+    MiniApps,
+    Commands,
+    Life,
+    Limitations,
+    Addresses,
+    BotMakers,
+    ReceivingContract,
 ):
     """The whole contract. Set `plugin` and `kind`, and define the fixture `messenger`."""

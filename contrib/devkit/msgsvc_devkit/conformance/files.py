@@ -70,12 +70,18 @@ class Files(Stage):
     async def test_a_file_that_is_not_there_is_refused_for_good(
         self, channel: Channel, messenger: Messenger, inbox: Inbox
     ) -> None:
+        """Asks by the reference of a file whose last four characters are changed: a fake's ids of files have
+        at least five."""
         _, file_ref = await _sent_file(channel, messenger, inbox)
         changed = file_ref[:-4] + "".join("b" if letter == "a" else "a" for letter in file_ref[-4:])
         fetching = channel.fetch_file(changed, io.BytesIO(), 10_000)
-        error = await refusal(fetching, "fetch_file of a file that does not exist")
+        error = await refusal(fetching, f"fetch_file({changed!r}), a file that does not exist,")
 
-        judge(error, Reason.INVALID_MESSAGE, "`fetch_file` of a file that does not exist")
+        judge(
+            error,
+            Reason.INVALID_MESSAGE,
+            f"`fetch_file({changed!r})` of a file that does not exist",
+        )
 
     @pytest.mark.parametrize("fault", ["5xx", "reset"])
     async def test_a_file_is_fetched_once_the_platform_is_back(

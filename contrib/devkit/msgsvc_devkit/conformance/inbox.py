@@ -20,6 +20,9 @@ OTHER_SECRET = "0the2" * 12 + "beef"
 #: Timeout in seconds for a local fake platform.
 PATIENCE_S = 30.0
 
+#: Advice for an update that did not come.
+SHOULD_BE_AN_UPDATE = "Turn the platform's update into one of msgsvc_core.channels.updates"
+
 T = TypeVar("T")
 U = TypeVar("U", bound=Update)
 
@@ -45,8 +48,8 @@ class Inbox:
             self._door.answers, self._door.secrets = self._channel, (SECRET, OTHER_SECRET)
             await self._channel.set_webhook(self._door.webhook_url, SECRET)
 
-    async def expect(self, kind: type[U]) -> U:
-        """The next update of that type; others before it are skipped."""
+    async def expect(self, kind: type[U], advice: str = "") -> U:
+        """The next update of that type; others before it are skipped. `advice` says how to fix a failure."""
         __tracebackhide__ = True
         passed: list[Update] = []
         deadline = asyncio.timeout(PATIENCE_S)
@@ -67,7 +70,7 @@ class Inbox:
             )
         pytest.fail(
             f"no {kind.__name__} came within {PATIENCE_S:.0f} s; instead: {passed or 'nothing'}."
-            " Turn the platform's update into one of msgsvc_core.channels.updates"
+            f" {advice or SHOULD_BE_AN_UPDATE}"
         )
 
     async def webhook_call(self) -> WebhookCall:

@@ -48,6 +48,9 @@ class Life(Stage):
         assert all(one is None or one > 0 for one in paces), (
             f"{pace}: a pace is more than 0, or None"
         )
+        if (budget := channel.budget) is not None:
+            assert budget.unit, f"{budget}: name the unit that is paid, for operators"
+            assert min(budget.most + 1, budget.parts) > 0, f"{budget}: its amounts are positive"
         assert not channel.is_group(messenger.chat_id), "a person's own chat is taken for a group"
 
     def test_its_settings_say_what_they_mean_and_where_calls_go_is_the_operators(

@@ -19,7 +19,7 @@ Fault = Literal["5xx", "504", "garbage", "reset", "hang"]
 class Shown:
     """A message of the bot as the user sees it: `text` is without markup.
 
-    `silent` is None if the platform does not show it.
+    `silent` is None if the platform does not show it. `thread` is the thread that it is in.
     """
 
     ref: str
@@ -27,6 +27,7 @@ class Shown:
     buttons: tuple[tuple[Button, ...], ...] = ()
     media_type: MediaType | None = None
     silent: bool | None = None
+    thread: str | None = None
 
 
 def cannot(what: str) -> NoReturn:
@@ -122,7 +123,7 @@ class Messenger(ABC):
 
     @abstractmethod
     async def puzzle(self) -> None:
-        """Sends the bot an update of an unknown kind, and a malformed one."""
+        """Sends the bot an update of an unknown kind, and malformed ones, e.g. a text that is null."""
 
     def signed(self, call: WebhookCall) -> WebhookCall:
         """The call with the platform's signature of its body, which may have been changed."""
@@ -150,6 +151,25 @@ class Messenger(ABC):
     async def reply(self, ref: str, text: str) -> None:
         """Replies to the bot's message `ref`, with a reference to it."""
         cannot("people can't answer one certain message on this platform, or it does not tell")
+
+    async def report(
+        self, ref: str, state: Literal["accepted", "delivered", "read", "failed"]
+    ) -> None:
+        """The platform reports what became of the bot's message `ref`: with `failed`, that the user can't be
+        reached in this chat; with `accepted`, only what the answer to the call has said. For a platform that
+        never reports that it sends a state that the channel does not know, or calls `cannot`.
+        """
+        # Not abstract: only used for channels with `capabilities.reports`.
+        raise NotImplementedError("where capabilities.reports is not empty, Messenger.report")
+
+    async def write_in(self, thread: str, text: str) -> None:
+        """Writes to the bot in a thread of the chat."""
+        # Not abstract: only used for channels with the capability `threads`.
+        raise NotImplementedError("where capabilities.threads is True, Messenger.write_in")
+
+    async def end_thread(self, thread: str) -> None:
+        """Deletes a thread of the chat."""
+        cannot("threads can't be deleted on this platform")
 
     async def forget_presses(self) -> None:
         """The platform no longer accepts answers to earlier button presses."""

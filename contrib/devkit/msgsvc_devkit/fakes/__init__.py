@@ -18,6 +18,7 @@ from msgsvc_devkit.fakes.media import FakeMedia
 from msgsvc_devkit.fakes.members import FakeMembers
 from msgsvc_devkit.fakes.messages import FakeMessages, FakeTemplates
 from msgsvc_devkit.fakes.projects import PROJECT, FakeProjects
+from msgsvc_devkit.fakes.routing import FakeRouteChooser, FakeRoutes
 from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
 from msgsvc_devkit.fakes.sign_ins import FakeSignIns
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
@@ -51,6 +52,8 @@ __all__ = [
     "FakePeers",
     "FakePermissions",
     "FakeProjects",
+    "FakeRouteChooser",
+    "FakeRoutes",
     "FakeSignIns",
     "FakeSubscribers",
     "FakeTags",

@@ -52,3 +52,13 @@ class FakeContacts(VerifiedContacts):
     ) -> dict[str, Contacts]:
         found = {one: self.known.get((project_id, one)) for one in subscriber_ids}
         return {one: contacts for one, contacts in found.items() if contacts is not None}
+
+    async def find_holders(
+        self, tx: Tx, project_id: str, kind: ContactKind, value: str
+    ) -> list[str]:
+        value = normalized_contact(kind, value)
+        return [
+            subscriber_id
+            for (project, subscriber_id), contacts in self.known.items()
+            if project == project_id and value == getattr(contacts, kind)
+        ]

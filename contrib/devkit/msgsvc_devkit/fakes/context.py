@@ -25,6 +25,7 @@ from msgsvc_devkit.fakes.media import FakeMedia
 from msgsvc_devkit.fakes.members import FakeMembers
 from msgsvc_devkit.fakes.messages import FakeMessages, FakeTemplates
 from msgsvc_devkit.fakes.projects import FakeProjects
+from msgsvc_devkit.fakes.routing import FakeRouteChooser, FakeRoutes
 from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
 from msgsvc_devkit.fakes.sign_ins import FakeSignIns
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
@@ -62,6 +63,7 @@ class FakeContext(PluginContext):
     members: FakeMembers
     messages: FakeMessages
     templates: FakeTemplates
+    routes: FakeRoutes
     mailings: FakeMailings
     peers: FakePeers
     media: Callable[[], FakeMedia]
@@ -106,6 +108,13 @@ def plugin_context(
     members = FakeMembers(clock=clock, subscribers=subscribers, projects=projects)
     templates = FakeTemplates(clock=clock, channels=channels)
     media = FakeMedia(clock=clock, files=files)
+    routes = FakeRoutes(
+        clock=clock,
+        channels=channels,
+        chooser=FakeRouteChooser(
+            clock=clock, channels=channels, subscribers=subscribers, permissions=permissions
+        ),
+    )
     made = FakeContext(
         clock=clock,
         db=FakeDatabase(),
@@ -134,9 +143,12 @@ def plugin_context(
             channels=channels,
             subscribers=subscribers,
             templates=templates,
+            routes=routes,
         ),
         templates=templates,
+        routes=routes,
         mailings=FakeMailings(
+            routes=routes,
             clock=clock,
             jobs=jobs,
             billing=billing,

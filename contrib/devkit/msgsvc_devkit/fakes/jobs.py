@@ -149,12 +149,14 @@ class QueuedMessage:
 
 
 class FakeOutbox(BotOutbox):
-    """`sent`, `edited` and `answered` contain the queued calls of bots, in order."""
+    """`sent`, `edited`, `opened` and `answered` contain the queued calls of bots, in order."""
 
     def __init__(self, secrets: SecretBox | None = None) -> None:
         super().__init__(jobs=FakeJobQueue(), secrets=secrets or fake_secrets())
         self.sent: list[QueuedMessage] = []
         self.edited: list[QueuedMessage] = []
+        #: Channel, chat, title of the thread, and what gets its id.
+        self.opened: list[tuple[str, str, str, OnComplete]] = []
         #: Channel, the press's reference, the notice.
         self.answered: list[tuple[str, str, str | None]] = []
 
@@ -186,6 +188,11 @@ class FakeOutbox(BotOutbox):
         lang: str | None = None,
     ) -> None:
         self.edited.append(QueuedMessage(channel, chat_id, message, message_ref, lang=lang))
+
+    async def open_thread(
+        self, tx: Tx, channel: str, chat_id: str, title: str, on_complete: OnComplete
+    ) -> None:
+        self.opened.append((channel, chat_id, title, on_complete))
 
     async def answer(self, tx: Tx, channel: str, button_ref: str, text: str | None) -> None:
         self.answered.append((channel, button_ref, text))

@@ -38,6 +38,7 @@ from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels
 from msgsvc_devkit.fakes.jobs import FakeJobQueue
 from msgsvc_devkit.fakes.messages import LIMITS, FakeTemplates
+from msgsvc_devkit.fakes.routing import FakeRoutes
 from msgsvc_devkit.fakes.secrets import fake_secrets
 from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
@@ -58,6 +59,7 @@ class FakeMailings(Mailings):
         templates: Templates | None = None,
         subscribers: FakeSubscribers | None = None,
         limits: LimitSettings | None = None,
+        routes: FakeRoutes | None = None,
     ) -> None:
         clock = clock or FakeClock()
         limits = limits or LimitSettings()
@@ -77,6 +79,7 @@ class FakeMailings(Mailings):
                 channels=channels,
                 templates=templates or FakeTemplates(clock=clock, channels=channels),
                 limits=limits,
+                routes=routes,
             ),
             limits=limits,
             on_ended=self._record_end,
@@ -303,12 +306,17 @@ class FakeMailingValidation(MailingValidation):
         channels: Channels,
         templates: Templates,
         limits: LimitSettings,
+        routes: FakeRoutes | None = None,
     ) -> None:
         super().__init__(
             clock=clock,
             channels=channels,
             templates=templates,
-            names=AudienceNames(tags=subscribers.tags, permissions=subscribers.permissions),
+            names=AudienceNames(
+                tags=subscribers.tags,
+                permissions=subscribers.permissions,
+                routes=routes or FakeRoutes(clock=clock, channels=channels),
+            ),
             limits=limits,
             links=LinkTracking(secrets=fake_secrets(), base_url="https://msgsvc.example"),
             languages=("en", "ru"),
@@ -325,6 +333,9 @@ class FakeMailingValidation(MailingValidation):
         people = [each for each in self._people(project_id) if _is_meant(each, new.audience)]
         counts = self._by_bot(people)
         content, variants = await self._contents(tx, project_id, new, counts)
+        route = await self._names.find_route(tx, project_id, new.route_id, new.audience)
+        if route is not None:
+            return PreparedMailing(content, counts, 0, variants, route)
         named = new.audience.subscriber_ids or ()
         unreachable = sum(each.status != "active" for each in people) if named else 0
         if new.audience.names_alone:
@@ -332,9 +343,15 @@ class FakeMailingValidation(MailingValidation):
         return PreparedMailing(content, counts, unreachable, variants)
 
     async def break_down(
-        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+        self,
+        tx: Tx,
+        project_id: str,
+        asked: Audience,
+        permission: str | None,
+        route_id: str | None = None,
     ) -> AudienceBreakdown:
         await self._check_audience(tx, project_id, asked, permission)
+        await self._names.find_route(tx, project_id, route_id, asked)
         needed = {asked.permission, permission} - {None}
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
         filters = asked.model_copy(update={"channels": None, "permission": None})

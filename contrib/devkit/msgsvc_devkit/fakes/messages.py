@@ -45,6 +45,7 @@ from msgsvc_devkit.fakes.channels import FakeChannels
 from msgsvc_devkit.fakes.database import FakeDatabase
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.jobs import FakeJobQueue
+from msgsvc_devkit.fakes.routing import FakeRoutes
 from msgsvc_devkit.fakes.subscribers import FakeSubscribers, Key
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 
@@ -132,6 +133,7 @@ class FakeMessages(Messages):
         channels: Channels | None = None,
         subscribers: FakeSubscribers | None = None,
         templates: FakeTemplates | None = None,
+        routes: FakeRoutes | None = None,
     ) -> None:
         clock = clock or FakeClock()
         jobs, db = jobs or FakeJobQueue(clock), FakeDatabase()
@@ -153,6 +155,8 @@ class FakeMessages(Messages):
                 permissions=subscribers.permissions,
                 templates=templates or FakeTemplates(clock=clock, channels=channels),
                 limits=LIMITS,
+                routes=routes or FakeRoutes(clock=clock, channels=channels),
+                clock=clock,
             ),
             changes=FakeMessageChanges(
                 self.by_id, clock=clock, jobs=jobs, channels=channels, events=events

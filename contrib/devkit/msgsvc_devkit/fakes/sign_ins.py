@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound
@@ -53,7 +54,13 @@ class FakeSignIns(SignIns):
         """The sign-in that was started last."""
         return list(self.started.values())[-1]
 
-    def confirm(self, session_id: str, subscriber: Subscriber, method: SignInMethod) -> str:
+    def confirm(
+        self,
+        session_id: str,
+        subscriber: Subscriber,
+        method: SignInMethod,
+        proves: Identity = "account",
+    ) -> str:
         """The person says Yes; returns the code for the browser."""
         started, now_ms = self.started[session_id], self._clock.now_ms()
         person = SignedIn(
@@ -62,6 +69,7 @@ class FakeSignIns(SignIns):
             source_id=started.request.source_id,
             subscriber=subscriber,
             method=method,
+            proves=proves,
             confirmed_at_ms=now_ms,
         )
         code = new_token()

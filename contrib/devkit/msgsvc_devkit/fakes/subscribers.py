@@ -219,6 +219,11 @@ class FakePermissions(Permissions):
     async def find_existing(self, tx: Tx, keys: Sequence[Key]) -> dict[Key, bool]:
         return {key: True for key in keys if key in self._defined}
 
+    async def find_granted(
+        self, tx: Tx, keys: Sequence[tuple[str, str, str]]
+    ) -> dict[tuple[str, str, str], bool]:
+        return {key: True for key in keys if key[2] in self.granted.get(key[:2], ())}
+
     async def count_active(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission]
     ) -> dict[str, int]:
@@ -765,6 +770,7 @@ def _recipient(person: Subscriber) -> Recipient:
         person.status,
         person.last_seen_at_ms,
         person.lang,
+        person.external_id,
     )
 
 

@@ -1,12 +1,19 @@
 """`msgsvc plugin new`: creates a plugin's package."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from msgsvc_core.channels.contract import Identity
 from msgsvc_core.cli.tables import show_table
-from msgsvc_devkit.scaffold.packages import NewPlugin, NotWritable, write_package
+from msgsvc_devkit.scaffold.packages import (
+    AddressKind,
+    NewPlugin,
+    NotWritable,
+    Platform,
+    write_package,
+)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Create plugins.")
 new = typer.Typer(no_args_is_help=True, help="Create a plugin package with its tests.")
@@ -37,12 +44,38 @@ Directory = Annotated[
 ]
 Author = Annotated[str, typer.Option("--author", help="Author for the package metadata.")]
 Description = Annotated[str, typer.Option("--description", help="One-sentence description.")]
+
+
+def _flag(name: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", help=help_text, rich_help_panel="The platform")
+
+
 Plain = Annotated[
     bool,
-    typer.Option(
-        "--plain",
-        help="For a platform without buttons and start links, such as Matrix or SMS.",
-    ),
+    _flag("plain", "Like Matrix: --no-buttons --no-start-links --repeatable."),
+]
+NoButtons = Annotated[bool, _flag("no-buttons", "It has no buttons: users reply with a number.")]
+NoStartLinks = Annotated[
+    bool, _flag("no-start-links", "Its links have no payload: users type a code.")
+]
+NoEdits = Annotated[bool, _flag("no-edits", "It can't edit messages.")]
+Repeatable = Annotated[
+    bool,
+    _flag("repeatable", "It drops repeats by an idempotency key, such as a transaction id."),
+]
+Reports = Annotated[
+    bool, _flag("reports", "It reports that messages were delivered, read or undeliverable.")
+]
+Uploads = Annotated[bool, _flag("upload", "It takes the content of files, and no URLs.")]
+Threads = Annotated[bool, _flag("threads", "Its chats have threads, such as topics.")]
+Webhook = Annotated[bool, _flag("webhook", "It calls a webhook; without this the bot polls.")]
+Addresses = Annotated[
+    AddressKind | None,
+    _flag("addresses", "People are known by an address before they ever wrote."),
+]
+Proves = Annotated[
+    Identity | None,
+    _flag("identity", "What a sign-in proves (default: account, or what the address is)."),
 ]
 
 
@@ -53,9 +86,31 @@ def new_channel(
     author: Author = "",
     description: Description = "",
     plain: Plain = False,
+    no_buttons: NoButtons = False,
+    no_start_links: NoStartLinks = False,
+    no_edits: NoEdits = False,
+    repeatable: Repeatable = False,
+    reports: Reports = False,
+    upload: Uploads = False,
+    threads: Threads = False,
+    webhook: Webhook = False,
+    addresses: Addresses = None,
+    identity: Proves = None,
 ) -> None:
     """Create a channel plugin: a messenger over HTTP, with a fake server and the conformance kit."""
-    _write(NewPlugin("channel", name, author, description, plain), directory)
+    platform = Platform(
+        no_buttons=no_buttons or plain,
+        no_start_links=no_start_links or plain,
+        no_edits=no_edits,
+        repeatable=repeatable or plain,
+        reports=reports,
+        upload=upload,
+        threads=threads,
+        webhook=webhook,
+        addresses=addresses,
+        identity=identity,
+    )
+    _write(NewPlugin("channel", name, author, description, platform), directory)
 
 
 @new.command("area")

@@ -2,14 +2,18 @@
 
 import keyword
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from msgsvc_core.channels.contract import Identity
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.plugins.loading import available_plugins
 
 Kind = Literal["channel", "area"]
+
+#: What people are known by before they ever wrote, if the platform knows them by an address.
+AddressKind = Literal["email", "phone"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -31,6 +35,40 @@ class NotWritable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Platform:
+    """How the platform of a new channel differs from one with everything, which the channel polls.
+
+    Each is a capability of the channel contract (`msgsvc_core.channels.Capabilities`), except `webhook` and
+    `upload`.
+    """
+
+    #: Users reply with a number.
+    no_buttons: bool = False
+    #: Its links have no payload.
+    no_start_links: bool = False
+    no_edits: bool = False
+    #: It drops a message with a key that it knows.
+    repeatable: bool = False
+    #: It reports that messages were delivered and read.
+    reports: bool = False
+    #: It takes the content of files, and does not download them.
+    upload: bool = False
+    #: Its chats have threads, e.g. topics.
+    threads: bool = False
+    #: It calls the service, which does not poll.
+    webhook: bool = False
+    #: What people are known by before they ever wrote; None if they have to begin.
+    addresses: AddressKind | None = None
+    #: What a sign-in proves; None for what follows from `addresses`.
+    identity: Identity | None = None
+
+    @property
+    def proves(self) -> Identity:
+        by_address: dict[AddressKind | None, Identity] = {"email": "mailbox", "phone": "phone"}
+        return self.identity or by_address.get(self.addresses, "account")
+
+
+@dataclass(frozen=True, slots=True)
 class NewPlugin:
     """The plugin to create. `name` is the entry point's."""
 
@@ -38,8 +76,8 @@ class NewPlugin:
     name: str
     author: str = ""
     description: str = ""
-    #: For a channel: its platform has neither buttons nor links with a payload.
-    plain: bool = False
+    #: For a channel.
+    platform: Platform = Platform()
 
     @property
     def package(self) -> str:
@@ -113,7 +151,8 @@ def _rendered(plugin: NewPlugin) -> dict[Path, str]:
         "distribution": plugin.distribution,
         "title": plugin.title,
         "author": plugin.author,
-        "plain": plugin.plain,
+        **asdict(plugin.platform),
+        "identity": plugin.platform.proves,
         "description": plugin.description or _description(plugin),
     }
     paths = [path.relative_to(root) for path in sorted(root.rglob(f"*{SUFFIX}"))]

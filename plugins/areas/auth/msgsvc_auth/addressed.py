@@ -5,6 +5,7 @@ from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.models import NewSession, SessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.session_limits import AddressLimits
+from msgsvc_core.channels import Channel
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
@@ -15,7 +16,10 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class AddressedSignIns:
-    """Opens sessions whose question is sent to an address at once, instead of waiting behind a link."""
+    """Opens sessions whose question is sent to an address at once, instead of waiting behind a link.
+
+    A blocked address is sent nothing, and nobody is told: anybody may have typed it.
+    """
 
     def __init__(
         self,
@@ -50,10 +54,24 @@ class AddressedSignIns:
         channel = self._channels.of_addresses(project_id, body.channel)
         address = self._channels.parse_address(channel, body.address)
         new = await self._sign_in.open(tx, project_id, body)
+        await self._ask(tx, new, channel, address)
+        return new
+
+    async def ask(self, tx: Tx, new: NewSession, channel_name: str, typed: str) -> None:
+        """Has the question of an open session sent after the commit, in the session's language.
+
+        Raises `ValidationFailed` for what is no address on that channel, and `RateLimitProject` for one that
+        was sent too many.
+        """
+        channel = self._channels.of_addresses(new.session.project_id, channel_name)
+        await self._ask(tx, new, channel, self._channels.parse_address(channel, typed))
+
+    async def _ask(self, tx: Tx, new: NewSession, channel: Channel, address: str) -> None:
+        project_id = new.session.project_id
         await self._limits.count(tx, project_id, channel.key, address)
         chat = Chat(channel.key, address, address)
         known = await self._subscribers.language_of(tx, channel.key, address)
-        lang = body.lang or known or self._texts.choose(None)
+        lang = new.session.lang or known or self._texts.choose(None)
         question = texts.question(
             self._texts.into(lang, __name__),
             (await self._projects.get(tx, project_id)).public_name,
@@ -62,12 +80,15 @@ class AddressedSignIns:
             numbers=self._sign_in.numbers_of(new.session),
             data=lambda choice: self._buttons.write(chat, choice, new.token),
         )
+        # The last step, so that a blocked address is counted and answered as any other.
+        person = await self._subscribers.find_by_user(tx, project_id, channel.name, address)
+        if person is not None and person.status == "blocked":
+            return
         await self._outbox.send(
             tx,
             channel.key,
             address,
-            question,
+            question.of_project(project_id),
             expires_at_ms=new.session.expires_at_ms,
             lang=lang,
         )
-        return new

@@ -6,7 +6,7 @@ from msgsvc_auth import store
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.models import Session
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, Identity
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
@@ -57,6 +57,7 @@ class Confirmations:
         user: ChannelUser,
         chat_id: str,
         *,
+        proves: Identity,
         on_platform: bool = False,
     ) -> Confirmed | None:
         """None if the session does not wait any more; nothing happens then."""
@@ -68,6 +69,7 @@ class Confirmations:
             code,
             now_ms=now_ms,
             code_expires_at_ms=now_ms + self._code_lifetime_s * 1000,
+            proves=proves,
             on_platform=on_platform,
         )
         if confirmed is None:
@@ -109,6 +111,7 @@ class Confirmations:
             "session_id": session.session_id,
             "state": session.state,
             "auth_time": session.auth_time,
+            "proves": session.proves,
         }
         await self._events.emit(
             tx, session.project_id, "auth.completed", fields, subscriber=subscriber

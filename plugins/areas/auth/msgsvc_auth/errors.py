@@ -4,7 +4,7 @@ from msgsvc_core.kernel.errors import ApiError
 
 
 class AuthCodeInvalid(ApiError):
-    """The code was not issued to this project."""
+    """The code was not issued to this project, or its sign-in proved less than `must_prove`."""
 
     code, status = "auth_code_invalid", 400
 

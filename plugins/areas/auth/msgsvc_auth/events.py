@@ -6,6 +6,7 @@ from msgsvc_auth.models import STATE, SessionId
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.types import Time
 from msgsvc_core.events import EventSpec
+from msgsvc_core.subscribers.models import ProvenIdentity
 
 
 class AuthCompleted(ResponseModel):
@@ -17,6 +18,7 @@ class AuthCompleted(ResponseModel):
         examples=[STATE],
     )
     auth_time: Time = Field(description="When the person confirmed.")
+    proves: ProvenIdentity
 
 
 AUTH_EVENTS = (

@@ -7,6 +7,7 @@ from msgsvc_auth import store
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import CodeKind, Session
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
@@ -22,10 +23,12 @@ Outcome = tuple[Session, Subscriber] | Exception
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A code presented for exchange: its hash under each secret key."""
+    """A code presented for exchange: its hash under each secret key. Its sign-in has to have proven one of
+    `must_prove`; empty for anything."""
 
     project_id: str
     hashes: Sequence[str]
+    must_prove: Sequence[Identity] = ()
 
     @property
     def keys(self) -> list[Key]:
@@ -52,7 +55,34 @@ class CodeExchange:
         self._metrics = metrics
 
     async def exchange(self, tx: Tx, presented: Sequence[Presented]) -> list[Outcome]:
-        """Answers each in turn. Of several with the same code, the first has it."""
+        """Answers each in turn. Of several with the same code, the first has it.
+
+        A code that proves too little is not consumed: it is still good where less is asked for.
+        """
+        too_little = await self._find_too_little(tx, presented)
+        others = [one for number, one in enumerate(presented) if number not in too_little]
+        outcomes = iter(await self._exchange(tx, others) if others else ())
+        return [
+            _proves_less(one) if number in too_little else next(outcomes)
+            for number, one in enumerate(presented)
+        ]
+
+    async def _find_too_little(self, tx: Tx, presented: Sequence[Presented]) -> set[int]:
+        """Which of them, by their numbers, are codes of sign-ins that proved too little. What was proven does
+        not change once there is a code."""
+        keys = sorted({key for one in presented if one.must_prove for key in one.keys})
+        if not keys:
+            return set()
+        known = await store.find_sessions_by_code(tx, keys, self._kind)
+        return {
+            number
+            for number, one in enumerate(presented)
+            if one.must_prove
+            and (session := _find(known, one)) is not None
+            and session.proves not in one.must_prove
+        }
+
+    async def _exchange(self, tx: Tx, presented: Sequence[Presented]) -> list[Outcome]:
         # In one order, so that two processes don't wait for each other's rows.
         keys = sorted({key for one in presented for key in one.keys})
         consumed = await store.consume(tx, keys, self._kind, now_ms=self._clock.now_ms())
@@ -98,8 +128,20 @@ def _subscriber_of(session: Session) -> tuple[str, str]:
     return (session.project_id, session.subscriber_id)
 
 
+def _find(known: Mapping[Key, Session], one: Presented) -> Session | None:
+    return next((known[key] for key in one.keys if key in known), None)
+
+
+def _proves_less(one: Presented) -> ApiError:
+    return AuthCodeInvalid(
+        "of a sign-in that did not prove {choices}",
+        field="code",
+        choices=" or ".join(one.must_prove),
+    )
+
+
 def _refusal(known: Mapping[Key, Session], one: Presented) -> ApiError:
-    session = next((known[key] for key in one.keys if key in known), None)
+    session = _find(known, one)
     if session is None:
         return AuthCodeInvalid("not one that this project was given", field="code")
     if session.stored_status == "consumed":

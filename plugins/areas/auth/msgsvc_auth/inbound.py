@@ -4,6 +4,7 @@ from msgsvc_auth import buttons, payloads, texts
 from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.callbacks import with_code
 from msgsvc_auth.confirming import Confirmed
+from msgsvc_auth.guarantees import accepts, proves
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import NewSession, Session
 from msgsvc_auth.service import SignIn
@@ -81,6 +82,8 @@ class SignInBot:
         link = await self._links.find_started(ctx.tx, payload.slug)
         if link is None or not await self._may_act(ctx, link.project_id):
             return None
+        if not proves(ctx.bot, link.must_prove):
+            return None
         return await self._sign_in.open_by_link(ctx.tx, link)
 
     async def _may_be_asked(self, ctx: InboundContext, session: Session) -> bool:
@@ -88,7 +91,7 @@ class SignInBot:
             session.status(self._clock.now_ms()) == "pending"
             # Its token is in the buttons that one person was sent: nobody else is to be asked.
             and not session.is_direct
-            and session.channel in {None, ctx.channel_name}
+            and accepts(session, ctx.bot)
             and await self._may_act(ctx, session.project_id)
         )
 

@@ -2,6 +2,7 @@
 
 from msgsvc_auth import store
 from msgsvc_auth.callbacks import check_callback_url
+from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.models import StaticLink, StaticLinkBody, StaticLinkChange, StaticLinkQuery
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
@@ -15,13 +16,13 @@ class StaticLinks:
 
     def __init__(self, *, clock: Clock, channels: Channels, allow_http: bool) -> None:
         self._clock = clock
-        self._channels = channels
+        self._guarantees = Guarantees(channels)
         self._allow_http = allow_http
 
     async def create(self, tx: Tx, project_id: str, body: StaticLinkBody) -> StaticLink:
         """Raises `InvalidUrl`, `Conflict` for a slug that any project has, and `ValidationFailed` where
-        people can answer none of the project's bots."""
-        self._channels.check_answers(project_id, None)
+        people can answer none of the project's bots, or none proves what is asked for."""
+        self._guarantees.check(project_id, None, body.must_prove)
         check_callback_url(body.callback_url, allow_http=self._allow_http)
         link = StaticLink(
             project_id=project_id,
@@ -30,6 +31,7 @@ class StaticLinks:
             name=body.name,
             callback_url=body.callback_url,
             number_matching=body.match,
+            must_prove=tuple(body.must_prove),
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
@@ -53,7 +55,10 @@ class StaticLinks:
     async def change(
         self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange
     ) -> StaticLink:
-        """Raises `NotFound` and `InvalidUrl`. The slug stays: links to it are out in the world."""
+        """Raises `NotFound`, `InvalidUrl`, and `ValidationFailed` where no bot of the project proves what is
+        asked for. The slug stays: links to it are out in the world."""
+        if body.must_prove:
+            self._guarantees.check(project_id, None, body.must_prove)
         if body.callback_url is not None:
             check_callback_url(body.callback_url, allow_http=self._allow_http)
         changed = await store.update_link(
@@ -63,6 +68,7 @@ class StaticLinks:
             name=body.name,
             callback_url=body.callback_url,
             number_matching=body.match,
+            must_prove=body.must_prove,
         )
         return _found(changed, slug)
 

@@ -10,6 +10,7 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery, position_of
 from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, SubscriberId, Time, Url, UrlText
+from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.visible_text import check_visible
@@ -20,6 +21,7 @@ from msgsvc_core.subscribers.models import (
     FirstName,
     Lang,
     OwnId,
+    ProvenIdentity,
     QrCodes,
     StartMessages,
     Subscriber,
@@ -59,7 +61,24 @@ SESSION_PAYLOAD = "auth_s_7bYc0RkqWm4XvT1nLz8HsD"
 
 NAME_OF_LINK = "Helps you tell links apart: 1-100 characters."
 CALLBACK = "Where people return with `code` and `state`; https, or http on localhost."
+MUST_PROVE = (
+    "Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a"
+    " `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel."
+)
+MUST_HAVE_PROVEN = (
+    "Refused with `auth_code_invalid`, and not used up, is the code of a sign-in that proved none of these:"
+    " an `account` on a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`"
+    " vouches for. Empty: any. Give it if you rely on it, since people could bring the code of another static"
+    " link."
+)
 MATCH = "Whether the hosted page shows a number that the person has to choose in the bot."
+
+#: What a sign-in has to prove, each once.
+Proofs = Annotated[
+    list[Identity],
+    Field(max_length=4, examples=[["phone"]]),
+    AfterValidator(lambda given: list(dict.fromkeys(given))),
+]
 
 #: A static link in a path.
 NamedLink = Annotated[
@@ -111,6 +130,10 @@ class Session:
     requester_url: str | None = None
     #: Whether the platform's own page told who it is.
     on_platform: bool = False
+    #: One of these has to be proven; empty for anything.
+    must_prove: tuple[Identity, ...] = ()
+    #: What the channel proved on which it was confirmed.
+    proves: Identity | None = None
 
     @property
     def is_direct(self) -> bool:
@@ -175,6 +198,7 @@ class StaticLink:
     callback_url: str
     number_matching: bool
     created_at_ms: int
+    must_prove: tuple[Identity, ...] = ()
 
 
 class SessionBody(RequestModel):
@@ -197,6 +221,7 @@ class SessionBody(RequestModel):
         description="Offer only this channel; without it, all that can ask.",
         examples=[examples.CHANNEL],
     )
+    must_prove: Proofs = Field(default_factory=list, description=MUST_PROVE)
     address: Address | None = Field(
         None,
         description="Email address or phone number, on the `channel` where people are known by one: the"
@@ -294,6 +319,7 @@ class VerifyBody(RequestModel):
         description="`code` of the session's status, or of the return to `callback_url`.",
         examples=[CODE],
     )
+    must_prove: Proofs = Field(default_factory=list, description=MUST_HAVE_PROVEN)
 
 
 class VerifyAnswer(ResponseModel):
@@ -309,6 +335,7 @@ class VerifyAnswer(ResponseModel):
     state: State
     auth_time: Time = Field(description="When the person confirmed.")
     session_id: SessionId
+    proves: ProvenIdentity
 
     @classmethod
     def of(cls, session: Session, subscriber: Subscriber) -> "VerifyAnswer":
@@ -317,6 +344,7 @@ class VerifyAnswer(ResponseModel):
             state=session.state,
             auth_time=session.auth_time,
             session_id=session.session_id,
+            proves=session.proves,
         )
 
 
@@ -330,6 +358,7 @@ class StaticLinkBody(RequestModel):
     name: LinkName = Field(description=NAME_OF_LINK)
     callback_url: UrlText = Field(description=CALLBACK, examples=[CALLBACK_URL])
     match: bool = Field(False, description=MATCH, examples=[False])
+    must_prove: Proofs = Field(default_factory=list, description=MUST_PROVE)
 
 
 class StaticLinkChange(RequestModel):
@@ -338,6 +367,7 @@ class StaticLinkChange(RequestModel):
     name: Kept[LinkName] = Field(None, description=NAME_OF_LINK, examples=["Sign-in page"])
     callback_url: Kept[UrlText] = Field(None, description=CALLBACK, examples=[CALLBACK_URL])
     match: Kept[bool] = Field(None, description=MATCH, examples=[True])
+    must_prove: Kept[Proofs] = Field(None, description=MUST_PROVE)
 
 
 class StaticLinkQuery(PageQuery):
@@ -354,6 +384,7 @@ class StaticLinkAnswer(ResponseModel):
     name: str = Field(description="Helps you tell links apart.", examples=["Sign-in page"])
     callback_url: Url = Field(description=CALLBACK, examples=[CALLBACK_URL])
     match: bool = Field(description=MATCH, examples=[False])
+    must_prove: list[Identity] = Field(description=MUST_PROVE, examples=[["phone"]])
     links: BotLinks = Field(examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start=auth_shop"}])
     qr: QrCodes = Field(
         examples=[{examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/auth_shop.svg"}]

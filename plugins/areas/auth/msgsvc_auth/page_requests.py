@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.ids import ID_WIDTH, new_token
 
@@ -35,6 +36,7 @@ class PageRequest:
     created_at_ms: int
     #: Until then sign-ins can be started on the page.
     expires_at_ms: int
+    must_prove: tuple[Identity, ...] = ()
 
     @staticmethod
     def new_token() -> str:

@@ -12,6 +12,8 @@ from msgsvc_auth.dashboard import pages
 from msgsvc_auth.errors import AUTH_ERRORS
 from msgsvc_auth.events import AUTH_EVENTS
 from msgsvc_auth.exchange import CodeExchange
+from msgsvc_auth.hosted.address_pages import AddressPages
+from msgsvc_auth.hosted.addresses import AddressQuestions
 from msgsvc_auth.hosted.cookies import ReturnCookies, Tickets
 from msgsvc_auth.hosted.pages import HostedPages
 from msgsvc_auth.hosted.platform_pages import PlatformPages
@@ -25,6 +27,7 @@ from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.outcomes import SignInOutcomes
+from msgsvc_auth.personal_data import PERSONAL_DATA
 from msgsvc_auth.platforms.exchange import PlatformExchange
 from msgsvc_auth.platforms.sealing import SEALED as VISIT_SECRETS
 from msgsvc_auth.platforms.visits import PlatformVisits
@@ -35,13 +38,14 @@ from msgsvc_auth.requested.sending import QuestionSender
 from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
-from msgsvc_auth.session_limits import AddressLimits
+from msgsvc_auth.session_limits import AddressLimits, AskingLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
@@ -80,6 +84,11 @@ def register_sealed() -> Sequence[SealedColumn]:
 @hookimpl
 def register_locale() -> Path:
     return HERE / "locale"
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl
@@ -195,11 +204,28 @@ class AuthPlugin:
             settings=settings,
             base_url=context.config.base_url,
         )
+        questions = AddressQuestions(
+            db=context.db,
+            channels=context.channels,
+            settings=settings,
+            sign_in=self._sign_in,
+            addressed=self._addressed,
+            limits=AskingLimits(context.clock, settings),
+        )
         tickets, templates = Tickets(context.config.base_url), PageTemplates(context.texts)
         self._pages = HostedPages(
             hosted=hosted,
             sites=sites,
             visits=visits,
+            questions=questions,
+            texts=context.texts,
+            tickets=tickets,
+            templates=templates,
+        )
+        self._address_pages = AddressPages(
+            hosted=hosted,
+            sites=sites,
+            questions=questions,
             texts=context.texts,
             tickets=tickets,
             templates=templates,
@@ -251,7 +277,11 @@ class AuthPlugin:
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
-        return [*self._platform_pages.routes(), *self._pages.routes()]
+        return [
+            *self._platform_pages.routes(),
+            *self._address_pages.routes(),
+            *self._pages.routes(),
+        ]
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:

@@ -2,6 +2,7 @@
 
 from msgsvc_auth.addressed import AddressedSignIns
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
+from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import (
     NamedLink,
@@ -89,7 +90,9 @@ async def get_session_status(
 )
 async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
-    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.optional_tx)
+    session, subscriber = await sign_in.verify(
+        ctx.project_id, body.code, ctx.optional_tx, must_prove=body.must_prove
+    )
     return VerifyAnswer.of(session, subscriber)
 
 
@@ -134,7 +137,7 @@ async def update_auth_link(
     static_links: StaticLinks,
     channels: Channels,
 ) -> StaticLinkAnswer:
-    """Changes name, callback or `match` of a static sign-in link; omitted fields stay unchanged."""
+    """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged."""
     changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
     return _link_answer(ctx.project_id, channels, changed)
 
@@ -147,12 +150,13 @@ async def delete_auth_link(ctx: Context, slug: NamedLink, static_links: StaticLi
 
 def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> StaticLinkAnswer:
     payload = link_payload(link.slug)
-    links = channels.deep_links(project_id, payload, asks=True)
+    links = Guarantees(channels).links_of_page(project_id, payload, None, link.must_prove)
     return StaticLinkAnswer(
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
         match=link.number_matching,
+        must_prove=list(link.must_prove),
         links=links,
         qr=channels.qr_links(links, project_id, payload),
         start_messages=channels.start_messages(project_id, payload, links) or None,

@@ -11,6 +11,7 @@ from msgsvc_auth.clients import Client
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
+from msgsvc_auth.guarantees import Guarantees, proves
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
 from msgsvc_auth.page_requests import PageRequest
@@ -18,7 +19,7 @@ from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, Identity
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
 from msgsvc_core.kernel.clock import Clock
@@ -62,6 +63,7 @@ class SignIn:
         self._metrics = metrics
         self._channels = channels
         self._confirmations = confirmations
+        self._guarantees = Guarantees(channels)
         self._codes = Codes(secrets)
         self._sessions = DataLoader(db, store.find_sessions)
         self._openings = SessionLimits(clock, settings)
@@ -71,43 +73,51 @@ class SignIn:
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
         """Opens a session.
 
-        Raises `ValidationFailed` for a channel that is unknown or cannot receive answers, `InvalidUrl`,
-        `Unavailable` while no bot is ready, `RateLimitProject`.
+        Raises `ValidationFailed` for a channel that is unknown, cannot receive answers or does not prove what
+        is asked for, `InvalidUrl`, `Unavailable` while no bot is ready, `RateLimitProject`.
         """
-        if body.channel is not None:
-            self._channels.check_name(project_id, body.channel)
-        self._channels.check_answers(project_id, body.channel)
+        by_address = body.address is not None
+        self._guarantees.check(project_id, body.channel, body.must_prove, by_address=by_address)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
             raise InvalidUrl(
                 "must be exactly that of one of the static links", field="callback_url"
             )
         token = new_token()
-        if body.address is None:
-            names = None if body.channel is None else [body.channel]
-            self._channels.deep_links(project_id, session_payload(token), names, asks=True)
+        if not by_address:
+            self._guarantees.links(
+                project_id, session_payload(token), body.channel, body.must_prove
+            )
         # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
         await self._openings.count(tx, project_id, body.client)
         session = self._new_session(project_id, url, body.client, match=body.match)
-        session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
+        session = replace(
+            session,
+            state=body.state,
+            channel=body.channel,
+            lang=body.lang,
+            must_prove=tuple(body.must_prove),
+        )
         return await self._insert(tx, NewSession(session, token))
 
-    def check_channel(self, project_id: str, channel: str | None) -> None:
-        """Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer, and
-        `Unavailable` if no bot is ready. None is any channel."""
-        if channel is not None:
-            self._channels.check_name(project_id, channel)
-        self._channels.check_answers(project_id, channel)
-        names = None if channel is None else [channel]
-        self._channels.deep_links(project_id, session_payload(new_token()), names, asks=True)
+    def check_channel(
+        self, project_id: str, channel: str | None, must_prove: Sequence[Identity] = ()
+    ) -> None:
+        """Raises `ValidationFailed` for a channel that is unknown, that nobody can answer, or that does not
+        prove what is asked for, and `Unavailable` if no bot is ready and nobody has an address. None is any
+        channel."""
+        asks = bool(self._guarantees.of_addresses(project_id, channel, must_prove))
+        self._guarantees.check(project_id, channel, must_prove, by_address=asks)
+        payload = session_payload(new_token())
+        self._guarantees.links_of_page(project_id, payload, channel, must_prove)
 
     def links(self, new: NewSession) -> dict[str, str]:
         """The link to the bot of each channel, by which the person answers. Raises `Unavailable` while
         no bot is ready."""
         session = new.session
-        names = None if session.channel is None else [session.channel]
-        payload = session_payload(new.token)
-        return self._channels.deep_links(session.project_id, payload, names, asks=True)
+        return self._guarantees.links(
+            session.project_id, session_payload(new.token), session.channel, session.must_prove
+        )
 
     async def open_by_link(
         self,
@@ -126,7 +136,9 @@ class SignIn:
         Such sessions are not counted here. `match` requires number matching, which only a page can show.
         """
         session = self._new_session(link.project_id, link.callback_url, client, match=match)
-        session = replace(session, state=state, channel=channel, lang=lang)
+        session = replace(
+            session, state=state, channel=channel, lang=lang, must_prove=link.must_prove
+        )
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
 
     async def open_by_request(
@@ -152,6 +164,7 @@ class SignIn:
             source=request.source,
             source_id=request.source_id,
             request_id=request.request_id,
+            must_prove=request.must_prove,
             requester_name=request.requester_name,
             requester_url=request.requester_url,
         )
@@ -168,6 +181,7 @@ class SignIn:
             lang=request.lang,
             expires_at_ms=session.created_at_ms + lifetime_s * 1000,
             subscriber_id=request.subscriber_id,
+            must_prove=tuple(request.must_prove),
             source=request.source,
             source_id=request.source_id,
             requester_name=request.requester_name,
@@ -282,12 +296,16 @@ class SignIn:
     ) -> Confirmed | None:
         """The person said Yes, by `number` where the session asks for one.
 
-        None if that is not the session's number, or it does not wait any more; nothing happens then.
+        None if that is not the session's number, if the channel does not prove what the session asks for, or
+        it does not wait any more; nothing happens then.
         All of it is in `tx`: the session with its code, the subscription, `auth.completed`, the charge.
         """
-        if number != session.match_number:
+        bot = self._channels[channel]
+        if number != session.match_number or not proves(bot, session.must_prove):
             return None
-        confirmed = await self._confirmations.confirm(tx, session, channel, user, chat_id)
+        confirmed = await self._confirmations.confirm(
+            tx, session, channel, user, chat_id, proves=bot.capabilities.identity
+        )
         self._note_confirmed(tx, session, channel, confirmed)
         return confirmed
 
@@ -296,11 +314,25 @@ class SignIn:
     ) -> Confirmed | None:
         """As `confirm`, for a person who signed in on the platform's page in the waiting browser. No number
         is matched: question and page were in one browser."""
+        bot = self._channels[channel]
+        if not proves(bot, session.must_prove):
+            return None
         confirmed = await self._confirmations.confirm(
-            tx, session, channel, user, chat_id, on_platform=True
+            tx,
+            session,
+            channel,
+            user,
+            chat_id,
+            proves=bot.capabilities.identity,
+            on_platform=True,
         )
         self._note_confirmed(tx, session, channel, confirmed)
         return confirmed
+
+    async def require_number(self, tx: Tx, session: Session) -> Session | None:
+        """Has the person choose a number from now on, also where Yes was enough; None if the session does not
+        wait any more."""
+        return await store.require_number(tx, session, new_number(), now_ms=self._clock.now_ms())
 
     async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
         """The person pressed Cancel. False if the session does not wait any more."""
@@ -317,13 +349,20 @@ class SignIn:
         return await self._confirmations.is_of(tx, session, channel, user)
 
     async def verify(
-        self, project_id: str, code: str, tx: Tx | None = None
+        self,
+        project_id: str,
+        code: str,
+        tx: Tx | None = None,
+        *,
+        must_prove: Sequence[Identity] = (),
     ) -> tuple[Session, Subscriber]:
-        """Exchanges a code, once. Raises `AuthCodeInvalid`, `AuthCodeExpired`, `AuthCodeUsed`.
+        """Exchanges a code, once. Raises `AuthCodeInvalid`, also for a sign-in that proved none of
+        `must_prove`, `AuthCodeExpired`, `AuthCodeUsed`.
 
         Without `tx` it is done, and committed, together with what other requests exchange.
         """
-        return await self._exchanges.submit(Presented(project_id, self._codes.hashes(code)), tx)
+        presented = Presented(project_id, self._codes.hashes(code), tuple(must_prove))
+        return await self._exchanges.submit(presented, tx)
 
     def _new_session(
         self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool

@@ -38,6 +38,24 @@ class SessionLimits:
             _check(window, "for this address", "sessions_per_hour_per_address")
 
 
+class AskingLimits:
+    """Counts the questions that one browser's address has sent to mailboxes and phones from hosted pages."""
+
+    def __init__(self, clock: Clock, settings: AuthSettings) -> None:
+        self._hits = StoredHits(clock)
+        self._settings = settings
+
+    async def count(self, tx: Tx, project_id: str, client: Client) -> None:
+        """Takes a slot of the client's address; unknown ones share one. Raises `RateLimitProject`."""
+        window = await self._hits.hit(
+            tx,
+            f"auth.asking:{project_id}:{client.network}",
+            self._settings.sessions_per_hour_per_address,
+            SESSION_WINDOW_S,
+        )
+        _check(window, "for this address", "sessions_per_hour_per_address")
+
+
 class AddressLimits:
     """Counts the questions that are sent to one mailbox or phone, whoever asks for them."""
 

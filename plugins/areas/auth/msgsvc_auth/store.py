@@ -5,6 +5,7 @@ from typing import Any
 
 from msgsvc_auth.codes import IssuedCode
 from msgsvc_auth.models import CodeKind, NewSession, Session, StaticLink
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import key_params, key_table, limited_delete
 
@@ -12,7 +13,7 @@ _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
     " expires_at_ms, client_ip, client_agent, match_number, subscriber_id, nonce, code_hash,"
     " confirmed_at_ms, code_expires_at_ms, source, source_id, request_id, requester_name, requester_url,"
-    " on_platform"
+    " on_platform, must_prove, proves"
 )
 _SESSION_IN_JOIN = ", ".join(f"s.{column}" for column in _SESSION.split(", "))
 _KEY = ("project_id", "session_id")
@@ -21,7 +22,7 @@ _OF_KIND: Mapping[CodeKind, str] = {
     "site": "source IS NULL",
     "plugin": "request_id IS NOT NULL",
 }
-_LINK = "project_id, link_id, slug, name, callback_url, number_matching, created_at_ms"
+_LINK = "project_id, link_id, slug, name, callback_url, number_matching, must_prove, created_at_ms"
 
 
 async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
@@ -49,6 +50,7 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
             "requester_name": session.requester_name,
             "requester_url": session.requester_url,
             "browser_digest": new.browser_digest,
+            "must_prove": " ".join(session.must_prove),
         },
     )
 
@@ -113,6 +115,7 @@ async def confirm(
     *,
     now_ms: int,
     code_expires_at_ms: int,
+    proves: Identity,
     on_platform: bool = False,
 ) -> Session | None:
     """Confirms a session and sets its code; None if it is not pending any more. Of concurrent calls, one
@@ -122,14 +125,25 @@ async def confirm(
         session,
         "status = 'confirmed', nonce = :nonce, code_hash = :code_hash,"
         " confirmed_at_ms = :now_ms, code_expires_at_ms = :code_expires_at_ms,"
-        " on_platform = :on_platform",
+        " on_platform = :on_platform, proves = :proves",
         {
             "nonce": code.nonce,
             "code_hash": code.hash,
             "now_ms": now_ms,
             "code_expires_at_ms": code_expires_at_ms,
             "on_platform": on_platform,
+            "proves": proves,
         },
+    )
+
+
+async def require_number(tx: Tx, session: Session, number: int, *, now_ms: int) -> Session | None:
+    """Sets the number of a session that has none; None if it is not pending any more."""
+    return await _change_pending(
+        tx,
+        session,
+        "match_number = COALESCE(match_number, :number)",
+        {"number": number, "now_ms": now_ms},
     )
 
 
@@ -215,7 +229,7 @@ async def insert_link(tx: Tx, link: StaticLink) -> bool:
     return bool(
         await tx.execute(
             f"INSERT INTO auth_links ({_LINK}) VALUES (:project_id, :link_id, :slug, :name,"
-            " :callback_url, :number_matching, :created_at_ms) ON CONFLICT (slug) DO NOTHING",
+            " :callback_url, :number_matching, :must_prove, :created_at_ms) ON CONFLICT (slug) DO NOTHING",
             {
                 "project_id": link.project_id,
                 "link_id": link.link_id,
@@ -223,6 +237,7 @@ async def insert_link(tx: Tx, link: StaticLink) -> bool:
                 "name": link.name,
                 "callback_url": link.callback_url,
                 "number_matching": link.number_matching,
+                "must_prove": " ".join(link.must_prove),
                 "created_at_ms": link.created_at_ms,
             },
         )
@@ -262,12 +277,14 @@ async def update_link(
     name: str | None,
     callback_url: str | None,
     number_matching: bool | None,
+    must_prove: Sequence[Identity] | None,
 ) -> StaticLink | None:
     """Changes what is not None; returns the link, or None if there is no such link."""
     row = await tx.fetch_one(
         "UPDATE auth_links SET name = COALESCE(:name, name),"
         " callback_url = COALESCE(:callback_url, callback_url),"
-        " number_matching = COALESCE(:number_matching, number_matching)"
+        " number_matching = COALESCE(:number_matching, number_matching),"
+        " must_prove = COALESCE(:must_prove, must_prove)"
         f" WHERE project_id = :project_id AND slug = :slug RETURNING {_LINK}",
         {
             "project_id": project_id,
@@ -275,6 +292,7 @@ async def update_link(
             "name": name,
             "callback_url": callback_url,
             "number_matching": number_matching,
+            "must_prove": None if must_prove is None else " ".join(must_prove),
         },
     )
     return _link(row)
@@ -353,6 +371,8 @@ def _as_session(row: Row) -> Session:
         requester_url=row["requester_url"],
         # SQLite keeps 0 and 1.
         on_platform=bool(row["on_platform"]),
+        must_prove=tuple(row["must_prove"].split()),
+        proves=row["proves"],
     )
 
 
@@ -365,4 +385,6 @@ def _link(row: Row | None) -> StaticLink | None:
 def _as_link(row: Row) -> StaticLink:
     fields = {column: row[column] for column in _LINK.split(", ")}
     # SQLite keeps 0 and 1.
-    return StaticLink(**{**fields, "number_matching": bool(fields["number_matching"])})
+    fields["number_matching"] = bool(fields["number_matching"])
+    fields["must_prove"] = tuple(fields["must_prove"].split())
+    return StaticLink(**fields)

@@ -31,7 +31,8 @@ def question(
         pick = _("Press the number that the page shows.")
         advice = f"{pick} {advice}"
     text = "\n\n".join([asked, "\n".join(_circumstances(_, session, now_ms)), advice])
-    return OutgoingMessage(text, format="plain", buttons=_buttons(_, numbers, data))
+    asks = OutgoingMessage(text, format="plain", buttons=_buttons(_, numbers, data))
+    return asks.for_recipient_only()
 
 
 def direct_question(
@@ -58,7 +59,8 @@ def direct_question(
         advice = f"{pick} {advice}"
     parts = [asked, what, "\n".join(lines), advice]
     whole = "\n\n".join(part for part in parts if part)
-    return OutgoingMessage(whole, format="plain", buttons=_buttons(_, numbers, data))
+    asks = OutgoingMessage(whole, format="plain", buttons=_buttons(_, numbers, data))
+    return asks.for_recipient_only()
 
 
 def confirmed(

@@ -14,6 +14,7 @@ async def test_new_link_has_the_start_parameter_of_the_spec(client):
     assert response.json() == {
         **BODY,
         "match": False,
+        "must_prove": [],
         "links": {
             "messenger_a": "https://messenger_a.example/bot?start=auth_shop-1",
             "messenger_b": "https://messenger_b.example/bot?start=auth_shop-1",

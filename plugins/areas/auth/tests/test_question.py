@@ -168,6 +168,7 @@ async def test_yes_emits_auth_completed_with_the_state(open_link, ann, session, 
         "session_id": session["session_id"],
         "state": "a b&c=ё",
         "auth_time": "2026-01-15T12:00:05.000Z",
+        "proves": "account",
     }
 
 

@@ -25,6 +25,7 @@ async def test_code_tells_who_signed_in(client, clock, ann, sign_in):
         "state": "xyz",
         "auth_time": "2026-01-15T12:00:00.000Z",
         "session_id": signed_in["session_id"],
+        "proves": "account",
     }
 
 

@@ -40,6 +40,7 @@ from msgsvc_core.mailings.models import (
 )
 from msgsvc_core.mailings.service import ALL_PERCENT
 from msgsvc_core.messages.models import check_source
+from msgsvc_core.routing.models import ROUTE_ID
 
 #: What marks the mailings that are broadcasts.
 SOURCE = "broadcasts"
@@ -47,6 +48,11 @@ SOURCE = "broadcasts"
 BroadcastId = Annotated[str, Field(description="The broadcast's id.", examples=[examples.JOB_ID])]
 
 NAME = "What you call it, for lists; recipients don't see it."
+ROUTE = (
+    "Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one"
+    " message: by the first channel of the route that works. Goes with any filters of `audience` but"
+    " `channels`."
+)
 
 
 def _to_one_line(name: str) -> str:
@@ -163,6 +169,7 @@ class BroadcastBody(MailingMessage):
         None, description="How `variants` are compared; the defaults if it is left out."
     )
     audience: Audience = Field(description="Who gets it.")
+    route: str | None = Field(None, description=ROUTE, examples=[ROUTE_ID])
     send_at: MomentMs | None = Field(
         None,
         description="When it starts; left out: at once. A time in the past is refused.",
@@ -485,6 +492,10 @@ class BroadcastAnswer(ResponseModel):
     audience: AudienceAnswer = Field(
         description="Who gets it.", examples=[{"tags_any": [examples.TAG], "langs": ["en"]}]
     )
+    route: str | None = Field(
+        description="The route by which each person is reached; null for the channel of each subscriber.",
+        examples=[None],
+    )
     messages_per_minute: int | None = Field(
         description="Messages per minute at most; null for as fast as the messengers allow.",
         examples=[600],
@@ -536,6 +547,7 @@ class BroadcastAnswer(ResponseModel):
             eta_seconds=mailing.eta_seconds(now_ms),
             error=mailing.error,
             audience=mailing.shown_audience,
+            route=mailing.route_id,
             messages_per_minute=mailing.per_minute,
             metadata=mailing.metadata,
             resend_of=mailing.resend_of,
@@ -567,6 +579,11 @@ class RecipientAnswer(ResponseModel):
     """A person of the audience and the outcome for them."""
 
     subscriber_id: SubscriberId
+    channel: str | None = Field(
+        description="The channel of the route by which they were reached, or were tried last; null without a"
+        " `route`.",
+        examples=[None],
+    )
     status: RecipientStatus = Field(
         description="`queued` until there is an outcome; `unknown` if the service can't tell whether they"
         " got it.",
@@ -588,9 +605,11 @@ class RecipientAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, recipient: Recipient) -> "RecipientAnswer":
+    def of(cls, recipient: Recipient, mailing: Mailing) -> "RecipientAnswer":
+        step = recipient.step
         return cls(
             subscriber_id=recipient.subscriber_id,
+            channel=None if step is None or not mailing.steps else mailing.steps[step].channel,
             status=recipient.status,
             reason=recipient.reason and FailureReason(recipient.reason),
             error=recipient.error,

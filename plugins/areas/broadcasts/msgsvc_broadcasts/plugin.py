@@ -12,11 +12,13 @@ from msgsvc_broadcasts.events import BROADCAST_EVENTS
 from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.link_pages import LinkPages
 from msgsvc_broadcasts.links import Links
+from msgsvc_broadcasts.personal_data import PERSONAL_DATA
 from msgsvc_broadcasts.routes import router
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
@@ -45,6 +47,11 @@ def register_migrations() -> MigrationSource:
 @hookimpl
 def register_locale() -> Path:
     return Path(__file__).parent / "locale"
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

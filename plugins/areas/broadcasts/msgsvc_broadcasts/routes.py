@@ -210,7 +210,9 @@ async def list_broadcast_recipients(
         ctx.tx, mailing, query.status, query.after, query.fetch_limit, query.reason
     )
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
-    return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
+    return RecipientList(
+        data=[RecipientAnswer.of(each, mailing) for each in page], next_cursor=following
+    )
 
 
 def _answer(mailings: Mailings, clock: Clock, mailing: Mailing) -> BroadcastAnswer:

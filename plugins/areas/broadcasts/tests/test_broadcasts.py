@@ -46,6 +46,7 @@ async def test_each_message_is_one_of_the_project(
     [recipient] = await recipients(client, job_id)
     assert recipient == {
         "subscriber_id": subscriber_id,
+        "channel": None,
         "status": "sent",
         "reason": None,
         "error": None,

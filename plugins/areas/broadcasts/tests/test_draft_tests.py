@@ -54,7 +54,7 @@ async def test_a_draft_goes_to_one_subscriber_with_their_values_and_is_no_broadc
     assert taken.status_code == 202
     assert taken.json() == {"message_id": message["message_id"], "status": "queued"}
     assert (message["subscriber_id"], message["text"]) == (ann, "Hi P0, vip")
-    assert message["buttons"] == [[{"text": "Go", "url": None, "data": "go"}]]
+    assert message["buttons"] == [[{"text": "Go", "url": None, "data": "go", "style": None}]]
     assert [each.message.text for each in channel.sent] == ["Hi P0, vip"]
     assert listed.json()["data"] == []
 

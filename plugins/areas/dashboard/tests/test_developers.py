@@ -1,6 +1,7 @@
 """Pages of keys, channels, settings and jobs."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -175,6 +176,13 @@ class DrawnKind:
 
         light = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
         dark = ChatColours("#10161c", "#1d2730", "#eef2f5", "#8cc4f0", "#3a4c5c", "#ffffff")
+        styled = {
+            "button_primary": "#1d6fb8",
+            "button_success": "#23783c",
+            "button_danger": "#c2352b",
+            "button_styled_text": "#ffffff",
+        }
+        light, dark = replace(light, **styled), replace(dark, **styled)
         look = MessengerLook(light, dark, buttons="inside")
         return [
             ChannelKind("drawn", Section, create, title="Pigeon", mark="M1 2h3z", look=look),
@@ -204,6 +212,7 @@ async def test_a_preview_has_the_colours_of_its_messenger(make_service: ServiceF
     project = await service.projects.create("Shop")
     owner = await visitor(service, project.project_id)
     written = {"text": "Hi", "button_text_1": "Yes", "button_data_1": "yes"}
+    written["button_style_1"] = "success"
 
     shown = (await owner.post("/template-preview", written)).text
     first, second = shown.partition('id="preview"')[2].split("<figure")[1:]
@@ -226,6 +235,8 @@ async def test_a_preview_has_the_colours_of_its_messenger(make_service: ServiceF
     assert "--chat-bubble: light-dark(#ffffff, #1d2730);" in css.text
     assert "--chat-button: light-dark(#ffffff, #3a4c5c);" in css.text
     assert "--chat-button-text: light-dark(#1d5f99, #ffffff);" in css.text
+    assert "--chat-button-success: light-dark(#23783c, #23783c);" in css.text
+    assert 'class="bubble-button success"' in first
 
 
 async def test_the_project_is_renamed_and_given_words(make_service: ServiceFactory) -> None:

@@ -1,11 +1,13 @@
 """Subscribers, messages, tags, permissions and templates: the life of each page, and who may do what."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, DeliveryReported
+from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.people.permissions import typed_count
@@ -179,6 +181,47 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
     assert (edited.status_code, deleted.status_code) == (303, 303)
     assert "Deleted" in after
     assert "/edit" not in after
+
+
+async def test_a_message_by_a_route_shows_its_steps_and_what_was_reported(
+    make_service: ServiceFactory,
+) -> None:
+    names = ("messenger_a", "messenger_b", "messenger_c")
+    service = await make_service(
+        channels={name: {"plugin": "recording"} for name in names}, **WITH_DASHBOARD
+    )
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    await subscribed(service, owner.project_id, "Ann", external_id="crm-1")
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, reports=frozenset({"delivered", "read"}))
+    steps = [
+        {"channel": "messenger_b"},
+        {"channel": "messenger_a", "until": "read", "within_s": 60},
+        {"channel": "messenger_c"},
+    ]
+    body = CreateRouteBody.model_validate({"name": "All", "steps": steps})
+    async with service.db.transaction() as tx:
+        route = await service.routes.create(tx, owner.project_id, body)
+    message = await service.messages.send(
+        owner.project_id, external_id="crm-1", route=route.route_id, text="Hi"
+    )
+    await settled(service)
+    at = f"/messages/{message.message_id}"
+    waiting = (await owner.get(at)).text
+    async with service.db.read() as tx:
+        ref = (await service.messages.find(tx, owner.project_id, message.message_id)).message_ref
+    assert ref is not None
+    report = DeliveryReported(update_id="1", message_ref=ref, state="read")
+    await service.inbound.receive("messenger_a", report)
+    read = (await owner.get(at)).text
+
+    assert "Not on this channel" in waiting
+    assert "reported as read in time" in waiting
+    assert "messenger_a: Sent" in waiting
+    assert "reported as read in time" not in read
+    assert "Delivered" in read
+    assert "/edit" not in read
 
 
 async def test_a_tag_is_made_renamed_and_deleted(service: Service, owner: Visitor) -> None:

@@ -10,6 +10,7 @@ from msgsvc_core.mailings.content import ALWAYS, MailingContent
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.routing import Routes
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.contents import read_message
 from msgsvc_drip.definition import DripDefinition, StepMessage, When
@@ -25,8 +26,10 @@ class DefinitionChecks:
         templates: Templates,
         channels: Channels,
         messages: Messages,
+        routes: Routes,
         settings: Settings,
     ) -> None:
+        self._routes = routes
         self._permissions = permissions
         self._templates = templates
         self._channels = channels
@@ -40,6 +43,8 @@ class DefinitionChecks:
         for number, step in enumerate(definition.steps):
             try:
                 await self._check_message(tx, project_id, step.message)
+                if step.route is not None:
+                    await self._check_route(tx, project_id, step.route)
                 if step.when is not None:
                     await self._check_when(tx, project_id, step.when)
             except (NotFound, ValidationFailed) as error:
@@ -51,6 +56,12 @@ class DefinitionChecks:
             await self._permissions.get(tx, project_id, key)
         except ApiError as error:
             raise ValidationFailed.because(error, field="permission") from None
+
+    async def _check_route(self, tx: Tx, project_id: str, route_id: str) -> None:
+        try:
+            await self._routes.get(tx, project_id, route_id)
+        except NotFound as error:
+            raise error.at("route") from None
 
     async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:
         if when.permission is not None:

@@ -19,6 +19,7 @@ from msgsvc_core.subscribers.models import Recipient, Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_drip.definition import StepMessage
+from msgsvc_drip.receivers import Receiver
 
 #: What names a message while its course is in memory: the project, and the object.
 _Key = tuple[str, int]
@@ -90,11 +91,16 @@ class Contents:
         for bot in {person.bot for person in people}:
             self._bots[bot] = await self._channels.find(bot)
 
-    def prepare(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
-        """The content and options of a message for a subscriber. Raises `ApiError` if it cannot be sent."""
+    def prepare(
+        self, message: StepMessage, person: Subscriber, receiver: Receiver | None = None
+    ) -> tuple[SendBody, PreparedMessage]:
+        """The content and options of a message for a subscriber, or for the `receiver` to whom a route leads.
+        Raises `ApiError` if it cannot be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):
             raise read
+        if receiver is not None:
+            person, channel = receiver.subscriber, receiver.channel
         if channel is None:
             raise Conflict(
                 "the bot by which they came to {channel!r} is gone", channel=person.channel
@@ -106,7 +112,8 @@ class Contents:
         except WrongVariable as error:
             raise ValidationFailed.because(error, field="variables", joined=True) from None
         self._check(channel, shown, is_shared=not read.content.personal)
-        return read.options, PreparedMessage(_receiver(person), channel, shown)
+        route = None if receiver is None else receiver.route
+        return read.options, PreparedMessage(_receiver(person), channel, shown, route)
 
     def _check(self, channel: Channel, shown: OutgoingMessage, *, is_shared: bool) -> None:
         # What is shared lives as long as its content, so no other object has its id meanwhile.
@@ -138,4 +145,5 @@ def _receiver(person: Subscriber) -> Recipient:
         status=person.status,
         last_seen_at_ms=person.last_seen_at_ms,
         lang=person.lang,
+        external_id=person.external_id,
     )

@@ -16,6 +16,7 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.models import ButtonBody, MediaBody, check_source
 from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 #: The longest delay of one step, in days.
@@ -205,6 +206,13 @@ class Step(RequestModel):
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
         description="`HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.",
         examples=["10:00"],
+    )
+    route: str | None = Field(
+        None,
+        description="Id of a route of `POST /v1/routes`: the person, with all subscribers of their"
+        " `external_id`, is tried on its channels in their order. Without one, the step goes to the"
+        " subscriber who was enrolled.",
+        examples=[ROUTE_ID],
     )
 
 

@@ -115,6 +115,32 @@ async def find_last(tx: Tx, project_id: str, drip_id: str, subscriber_id: str) -
     return None if row is None else _enrollment(row)
 
 
+async def find_earlier(
+    tx: Tx, enrollments: Sequence[tuple[Enrollment, Sequence[str]]]
+) -> dict[str, str]:
+    """Of each enrollment, given with the person's other subscribers: the earliest one of theirs in the same
+    campaign, if it had not ended when this one began, and was not stopped or cancelled since. By their
+    ids."""
+    keys = [
+        (one.project_id, one.enrollment_id, one.drip_id, str(one.created_at_ms), subscriber_id)
+        for one, subscriber_ids in enrollments
+        for subscriber_id in subscriber_ids
+    ]
+    if not keys:
+        return {}
+    columns = ("project", "enrollment", "drip", "began", "subscriber")
+    rows = await tx.fetch_all(
+        "SELECT keys.enrollment, MIN(e.enrollment_id) AS earlier"
+        f" FROM {key_table(columns, tx.dialect)} CROSS JOIN drip_enrollments e"
+        " WHERE e.project_id = keys.project AND e.subscriber_id = keys.subscriber"
+        " AND e.drip_id = keys.drip AND e.enrollment_id < keys.enrollment"
+        " AND (e.finished_at_ms IS NULL OR (e.status = 'completed'"
+        " AND e.finished_at_ms >= CAST(keys.began AS bigint))) GROUP BY keys.enrollment",
+        key_params(keys, tx.dialect),
+    )
+    return {row["enrollment"]: row["earlier"] for row in rows}
+
+
 async def list_page(
     tx: Tx, project_id: str, drip_id: str, query: EnrollmentQuery
 ) -> list[Enrollment]:

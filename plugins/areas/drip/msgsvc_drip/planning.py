@@ -14,6 +14,7 @@ from msgsvc_drip.conditions import is_met
 from msgsvc_drip.contents import Contents
 from msgsvc_drip.definition import DripDefinition, Step
 from msgsvc_drip.due_store import DueStep, Move
+from msgsvc_drip.receivers import Receiver, Receivers, RoutedStep
 from msgsvc_drip.schedule import due_after, is_time
 
 #: Stop reason for a subscriber who left without an event.
@@ -65,8 +66,10 @@ class Planner:
         billing: BillingGate,
         messages: Messages,
         contents: Callable[[], Contents],
+        receivers: Receivers,
         late_minutes: int,
     ) -> None:
+        self._receivers = receivers
         self._billing = billing
         self._messages = messages
         self._contents = contents
@@ -79,10 +82,25 @@ class Planner:
         contents = self._contents()
         await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
         await contents.load_bots(plan.subscriber for plan in plans if plan.step)
-        for plan in plans:
+        receivers = await self._find_receivers(plans, now_ms)
+        for number, plan in enumerate(plans):
             if plan.step is not None:
-                self._add_message(contents, plan, plan.step)
+                self._add_message(contents, plan, plan.step, receivers.get(number))
         return plans
+
+    async def _find_receivers(
+        self, plans: Sequence[Plan], now_ms: int
+    ) -> dict[int, Receiver | ApiError]:
+        """Who gets the steps that name a route, by the numbers of their plans."""
+        routed = {
+            number: RoutedStep(
+                plan.move.row, plan.subscriber, plan.step.route, plan.step.message.permission
+            )
+            for number, plan in enumerate(plans)
+            if plan.step is not None and plan.step.route is not None
+        }
+        found = await self._receivers.find(list(routed.values()), now_ms)
+        return dict(zip(routed, found, strict=True))
 
     def skip(self, one: Candidate, why: str, now_ms: int) -> Plan:
         """A plan that skips the step."""
@@ -106,9 +124,13 @@ class Planner:
             if (why := refused[project_id]) is not None:
                 plan.skip(why)
 
-    def _add_message(self, contents: Contents, plan: Plan, step: Step) -> None:
+    def _add_message(
+        self, contents: Contents, plan: Plan, step: Step, receiver: Receiver | ApiError | None
+    ) -> None:
         try:
-            options, judged = contents.prepare(step.message, plan.subscriber)
+            if isinstance(receiver, ApiError):
+                raise receiver
+            options, judged = contents.prepare(step.message, plan.subscriber, receiver)
         except ApiError as error:
             # E.g. its template was deleted: waiting would not help.
             plan.skip(error.message)

@@ -9,6 +9,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.plugins.context import PluginContext
@@ -20,7 +21,9 @@ from msgsvc_drip.contents import Contents
 from msgsvc_drip.dashboard import pages
 from msgsvc_drip.events import DRIP_EVENTS
 from msgsvc_drip.jobs import DripJobs
+from msgsvc_drip.personal_data import PERSONAL_DATA
 from msgsvc_drip.planning import Planner
+from msgsvc_drip.receivers import Receivers
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
@@ -57,6 +60,7 @@ class DripPlugin:
             templates=context.templates,
             channels=context.channels,
             messages=context.messages,
+            routes=context.routes,
             settings=context.config,
         )
         self.drips = Drips(
@@ -81,6 +85,9 @@ class DripPlugin:
             billing=context.billing,
             messages=context.messages,
             contents=contents,
+            receivers=Receivers(
+                db=context.db, routes=context.routes, subscribers=context.subscribers
+            ),
             late_minutes=settings.late_minutes,
         )
         self.runner = StepRunner(
@@ -131,6 +138,11 @@ class DripPlugin:
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
         await self.triggers.on_tags_added(tx, project_id, subscriber_id, tags)
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

@@ -122,7 +122,9 @@ async def test_message_has_all_that_a_send_has(shop: Shop) -> None:
 
     [sent] = (await shop.client.get("/v1/messages")).json()["data"]
     assert (sent["format"], sent["silent"]) == ("markdown", True)
-    assert sent["buttons"] == [[{"text": "Look", "url": "https://shop.example", "data": None}]]
+    assert sent["buttons"] == [
+        [{"text": "Look", "url": "https://shop.example", "data": None, "style": None}]
+    ]
     assert sent["metadata"] == {"campaign": "spring"}
 
 

@@ -9,6 +9,7 @@ from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import EventSpec
 from msgsvc_core.files import StoredFile
 from msgsvc_core.jobs import JobSpec
@@ -22,6 +23,7 @@ from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
 from msgsvc_forms.jobs import Removal
+from msgsvc_forms.personal_data import PERSONAL_DATA
 from msgsvc_forms.prompts import Prompts
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
@@ -122,6 +124,11 @@ class FormsPlugin:
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
         return router.endpoints
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

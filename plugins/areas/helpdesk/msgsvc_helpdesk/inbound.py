@@ -15,7 +15,7 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import blocklist_store, entry_store, texts
+from msgsvc_helpdesk import blocklist_store, entry_store, texts, threads
 from msgsvc_helpdesk.away import AwayMessages
 from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
@@ -55,15 +55,26 @@ class HelpdeskBot:
 
     async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
-        if ctx.chat.project_id is None:
+        project_id = await self._project_of(ctx, ctx.update)
+        if project_id is None:
             await ctx.reply(texts.stranger(ctx._))
             return True
-        project = await self._projects.get(ctx.tx, ctx.chat.project_id)
+        project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
         if ctx.update.text.strip() or ctx.update.files:
             await self._receive(ctx, ctx.update, project)
         return True
+
+    async def _project_of(self, ctx: InboundContext, update: MessageReceived) -> str | None:
+        """That of the ticket whose thread they write in, or else of the chat."""
+        if update.thread is not None:
+            known = await self._tickets.find_thread(
+                ctx.tx, ctx.channel, update.chat_id, update.thread
+            )
+            if known is not None and ctx.serves(known.project_id):
+                return known.project_id
+        return ctx.chat.project_id
 
     async def _receive(
         self, ctx: InboundContext, update: MessageReceived, project: Project
@@ -89,6 +100,7 @@ class HelpdeskBot:
             bot=ctx.channel,
             chat_id=update.chat_id,
             message_ref=update.message_ref,
+            thread=update.thread,
         )
         ticket, is_new = await self._tickets.receive_customer_message(
             ctx.tx,
@@ -97,11 +109,17 @@ class HelpdeskBot:
             heard,
             await self._answered(ctx, update, project_id),
         )
+        replies = []
         if is_new and self._settings.acknowledge:
-            await ctx.reply(texts.acknowledged(ctx._, project.public_name, ticket.number))
+            replies.append(texts.acknowledged(ctx._, project.public_name, ticket.number))
         away = await self._away.claim(ctx.tx, ticket, ctx.lang)
         if away is not None:
-            await ctx.reply(OutgoingMessage(away))
+            replies.append(OutgoingMessage(away))
+        if is_new and update.thread is None and ctx.bot.capabilities.threads:
+            await threads.request(ctx, ticket, replies)
+            return
+        for reply in replies:
+            await ctx.reply(reply)
 
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str

@@ -232,6 +232,8 @@ class CustomerMessage:
     chat_id: str | None = None
     message_ref: str | None = None
     files_digest: str | None = None
+    #: The thread of the chat in which they wrote, where the messenger has threads.
+    thread: str | None = None
 
 
 @value_object

@@ -9,6 +9,7 @@ from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.files import StoredFile
 from msgsvc_core.jobs import JobSpec
@@ -35,12 +36,14 @@ from msgsvc_helpdesk.hours import DeskHours
 from msgsvc_helpdesk.inbound import HelpdeskBot
 from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.jobs import TicketJobs
+from msgsvc_helpdesk.personal_data import PERSONAL_DATA
 from msgsvc_helpdesk.rating import RatingRequests, Ratings
 from msgsvc_helpdesk.routes import router
 from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.sla_settings import SlaSettings
+from msgsvc_helpdesk.threads import OpenedThreads
 from msgsvc_helpdesk.viewers import TicketViewers
 
 HERE = Path(__file__).parent
@@ -79,6 +82,7 @@ class HelpdeskPlugin:
         rating_requests: RatingRequests,
         ratings: Ratings,
         jobs: TicketJobs,
+        threads: OpenedThreads,
         bulk_actions: TicketBulkActions,
         services: Mapping[type, Any],
         rules: Sequence[InboundRule],
@@ -90,6 +94,7 @@ class HelpdeskPlugin:
         self._rating_requests = rating_requests
         self._ratings = ratings
         self._jobs = jobs
+        self._threads = threads
         self._bulk_actions = bulk_actions
         self._services = services
         self._rules = rules
@@ -101,7 +106,7 @@ class HelpdeskPlugin:
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
         own = [SentNotes(desk=self._desk).spec, self._ratings.spec, self._bulk_actions.spec]
-        return [*self._jobs.specs, *own]
+        return [*self._jobs.specs, *own, self._threads.spec]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
@@ -146,6 +151,11 @@ class HelpdeskPlugin:
         if after is None or after.status != "active":
             await view_store.forget(tx, before.project_id, before.member_id)
         await self._notifications.on_member_changed(tx, before, after)
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl
@@ -253,6 +263,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             notifications=notifications,
             settings=settings,
         ),
+        threads=OpenedThreads(outbox=context.outbox),
         bulk_actions=bulk_actions,
         services={
             Tickets: tickets,

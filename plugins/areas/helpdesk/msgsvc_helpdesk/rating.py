@@ -19,7 +19,7 @@ from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import blocklist_store, rating_store, store
+from msgsvc_helpdesk import blocklist_store, rating_store, store, thread_store
 from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.rating_store import OpenRating
@@ -78,7 +78,10 @@ class RatingRequests:
         if bot is None or not bot.capabilities.answers:
             return
         _ = self._texts.into(customer.lang, __name__)
-        question = await self._question(tx, ticket, _)
+        thread = await thread_store.find_of(
+            tx, ticket.project_id, ticket.ticket_id, customer.bot, customer.chat_id
+        )
+        question = (await self._question(tx, ticket, _)).in_thread(thread)
         # After the answer with which the ticket was closed.
         await self._outbox.send(tx, customer.bot, customer.chat_id, question, priority=NORMAL)
 
@@ -193,24 +196,37 @@ class Ratings:
         """Text alone is a comment; files need an agent, and so are a new message."""
         update = ctx.update
         assert isinstance(update, MessageReceived)
-        text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
-        if project_id is None or not text or update.files or text.startswith("/"):
+        text = update.text.replace("\0", "").strip()
+        if not text or update.files or text.startswith("/"):
             return False
-        now_ms = self._clock.now_ms()
-        rating = await rating_store.find_in_chat(
-            ctx.tx, ctx.channel, update.chat_id, project_id, now_ms
-        )
+        rating = await self._open_rating(ctx, update)
         # What answers another message of the bot says by that what it is about.
         if rating is None or update.reply_to not in {None, rating.message_ref}:
             return False
         if update.reply_to is None and await self._was_reopened(ctx.tx, rating):
             return False
-        if await rating_store.delete(ctx.tx, project_id, rating.ticket_id) is None:
+        if await rating_store.delete(ctx.tx, rating.project_id, rating.ticket_id) is None:
             return False
         await self._emit(ctx.tx, rating, text[:MOST_OF_COMMENT])
         await self._thank(ctx.tx, rating, ctx._)
         await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is saved.")))
         return True
+
+    async def _open_rating(self, ctx: InboundContext, update: MessageReceived) -> OpenRating | None:
+        """The newest in the chat; what is written in a thread is about the ticket of that thread alone."""
+        project_id, ticket_id = ctx.chat.project_id, None
+        if update.thread is not None:
+            thread = await self._tickets.find_thread(
+                ctx.tx, ctx.channel, update.chat_id, update.thread
+            )
+            if thread is None or not ctx.serves(thread.project_id):
+                return None
+            project_id, ticket_id = thread.project_id, thread.ticket_id
+        if project_id is None:
+            return None
+        return await rating_store.find_in_chat(
+            ctx.tx, ctx.channel, update.chat_id, project_id, self._clock.now_ms(), ticket_id
+        )
 
     async def _was_reopened(self, tx: Tx, rating: OpenRating) -> bool:
         """Whether the ticket was reopened: then a message is for its agent."""

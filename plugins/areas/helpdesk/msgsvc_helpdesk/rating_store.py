@@ -49,14 +49,18 @@ async def insert(tx: Tx, rating: OpenRating) -> None:
 
 
 async def find_in_chat(
-    tx: Tx, bot: str, chat_id: str, project_id: str, now_ms: int
+    tx: Tx, bot: str, chat_id: str, project_id: str, now_ms: int, ticket_id: str | None = None
 ) -> OpenRating | None:
-    """The newest rating in a chat that has not expired."""
+    """The newest rating in a chat that has not expired; with `ticket_id`, that of this ticket."""
+    params = {"bot": bot, "chat_id": chat_id, "project_id": project_id, "now_ms": now_ms}
+    of_ticket = ""
+    if ticket_id is not None:
+        of_ticket, params["ticket_id"] = " AND ticket_id = :ticket_id", ticket_id
     found = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM helpdesk_ratings WHERE bot = :bot AND chat_id = :chat_id"
-        " AND project_id = :project_id AND ends_at_ms > :now_ms"
+        f" AND project_id = :project_id AND ends_at_ms > :now_ms{of_ticket}"
         " ORDER BY ends_at_ms DESC, ticket_id DESC LIMIT 1",
-        {"bot": bot, "chat_id": chat_id, "project_id": project_id, "now_ms": now_ms},
+        params,
     )
     return None if found is None else _rating(found)
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
-from msgsvc_helpdesk import entry_store, sla_store, store
+from msgsvc_helpdesk import entry_store, sla_store, store, thread_store
 
 
 async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
@@ -75,3 +75,4 @@ async def empty(
     found = await entry_store.files_of(tx, project_id, ticket_ids)
     await files.remove(tx, project_id, found)
     await entry_store.delete_of(tx, project_id, ticket_ids)
+    await thread_store.delete_of(tx, project_id, ticket_ids)

@@ -11,6 +11,7 @@ from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_helpdesk import thread_store
 from msgsvc_helpdesk.models import AgentReply, Ticket
 
 
@@ -62,5 +63,9 @@ class ReplySender:
             body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
         # Where people answer in words, a number is from now on said to the agent.
         await close_question(tx, customer.bot, customer.chat_id)
-        message = await self._messages.queue(tx, ticket.project_id, validate(SendBody, body))
+        thread = await thread_store.find_of(
+            tx, ticket.project_id, ticket.ticket_id, customer.bot, customer.chat_id
+        )
+        send = validate(SendBody, body)
+        message = await self._messages.queue(tx, ticket.project_id, send, thread=thread)
         return message.message_id

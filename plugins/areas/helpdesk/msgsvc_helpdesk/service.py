@@ -8,13 +8,13 @@ from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
-from msgsvc_core.kernel.clock import DAY_MS, Clock
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import blocklist_store, entry_store, removing, store
+from msgsvc_helpdesk import blocklist_store, entry_store, removing, store, thread_store
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk.changes import TicketChanges
 from msgsvc_helpdesk.models import (
@@ -32,9 +32,13 @@ from msgsvc_helpdesk.models import (
 )
 from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.thread_store import TicketThread
 
 #: What is paid for: an answer to a customer.
 OPERATION = "ticket.reply"
+
+#: Milliseconds for which a ticket's thread may be being opened: the core drops the call after an hour.
+OPENING_MS = HOUR_MS
 
 
 class Tickets(TicketChanges):
@@ -173,16 +177,24 @@ class Tickets(TicketChanges):
 
         `about` is a message of the core that they reply to, which identifies the ticket if it belongs to
         one. Returns the ticket, and whether it was opened by this message. Two concurrent messages open one
-        ticket.
+        ticket. What is written in a thread goes to its ticket; a thread without one becomes that of a new
+        ticket, unless a ticket's is being opened.
         """
         await tx.lock(f"tickets of {project_id} {subscriber_id}")
-        found = await self._target_ticket(tx, project_id, subscriber_id, about)
+        found = await self._target_ticket(tx, project_id, subscriber_id, message, about)
         if found is not None:
             ticket = await self.lock(tx, project_id, found.ticket_id)
             if self._accepts_messages(ticket):
                 return await self._continue(tx, ticket, message), False
         opening = Opening(source="message", message=message, subscriber_id=subscriber_id)
-        return await self.open(tx, project_id, opening, CUSTOMER), True
+        ticket = await self.open(tx, project_id, opening, CUSTOMER)
+        await self._bind_thread(tx, ticket, message)
+        return ticket, True
+
+    async def find_thread(self, tx: Tx, bot: str, chat_id: str, thread: str) -> TicketThread | None:
+        """Whose thread of a chat it is; one that no ticket has is taken for that which is being opened."""
+        since_ms = self._clock.now_ms() - OPENING_MS
+        return await thread_store.find(tx, bot, chat_id, thread, since_ms)
 
     async def add_customer_message(
         self, tx: Tx, project_id: str, ticket_id: str, message: CustomerMessage, actor: Actor
@@ -310,14 +322,46 @@ class Tickets(TicketChanges):
     # ---- parts ----------------------------------------------------------------------------------
 
     async def _target_ticket(
-        self, tx: Tx, project_id: str, subscriber_id: str, about: str | None
+        self,
+        tx: Tx,
+        project_id: str,
+        subscriber_id: str,
+        message: CustomerMessage,
+        about: str | None,
     ) -> Ticket | None:
+        thread = await self._thread_of(tx, message)
+        if thread is not None and thread.project_id == project_id:
+            known = await self.get(tx, project_id, thread.ticket_id)
+            # The person may have another subscription by now.
+            return known if known.subscriber_id == subscriber_id else None
         if about is not None:
             named = await entry_store.ticket_of_message(tx, project_id, about)
             ticket = None if named is None else await self.get(tx, project_id, named)
             if ticket and ticket.subscriber_id == subscriber_id and self._accepts_messages(ticket):
                 return ticket
+        if message.thread is not None:
+            return None
         return await store.latest_of(tx, project_id, subscriber_id)
+
+    async def _thread_of(self, tx: Tx, message: CustomerMessage) -> TicketThread | None:
+        if message.thread is None or message.bot is None or message.chat_id is None:
+            return None
+        return await self.find_thread(tx, message.bot, message.chat_id, message.thread)
+
+    async def _bind_thread(self, tx: Tx, ticket: Ticket, message: CustomerMessage) -> None:
+        """Makes the thread in which a ticket was opened its own. Until now it may be that of one which is
+        long closed."""
+        if message.thread is None or message.bot is None or message.chat_id is None:
+            return
+        await thread_store.delete(tx, message.bot, message.chat_id, message.thread)
+        thread = TicketThread(
+            project_id=ticket.project_id,
+            ticket_id=ticket.ticket_id,
+            bot=message.bot,
+            chat_id=message.chat_id,
+            thread=message.thread,
+        )
+        await thread_store.insert(tx, thread)
 
     def _accepts_messages(self, ticket: Ticket) -> bool:
         """Whether a customer's message belongs to it: not if it was closed too long ago."""

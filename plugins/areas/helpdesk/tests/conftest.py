@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import (
+    ButtonPressed,
     ChannelUser,
     MessageEdited,
     MessageReceived,
@@ -62,14 +63,26 @@ class Person:
         ref: str | None = None,
         files: tuple[ReceivedFile, ...] = (),
         reply_to: str | None = None,
+        thread: str | None = None,
     ) -> None:
         update = MessageReceived(
-            **self._update(), text=text, message_ref=ref, files=files, reply_to=reply_to
+            **self._update(),
+            text=text,
+            message_ref=ref,
+            files=files,
+            reply_to=reply_to,
+            thread=thread,
         )
         await self.receive(update)
 
     async def edit(self, ref: str, text: str, files: tuple[ReceivedFile, ...] = ()) -> None:
         await self.receive(MessageEdited(**self._update(), message_ref=ref, text=text, files=files))
+
+    async def press(self, data: str, ref: str, *, thread: str | None = None) -> None:
+        update = ButtonPressed(
+            **self._update(), data=data, message_ref=ref, button_ref=ref, thread=thread
+        )
+        await self.receive(update)
 
     async def subscribe(self, client: httpx2.AsyncClient) -> str:
         """Opens a subscription link of the project; returns the id of the subscriber."""

@@ -9,6 +9,7 @@ from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.plugins.context import PluginContext
@@ -29,6 +30,7 @@ from msgsvc_oidc.erasure import SubscriberErasure
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.personal_data import PERSONAL_DATA
 from msgsvc_oidc.registration.routes import router as registration_router
 from msgsvc_oidc.registration.tokens import RegistrationTokens
 from msgsvc_oidc.settings import OidcSettings
@@ -63,6 +65,11 @@ def register_sealed() -> Sequence[SealedColumn]:
 @hookimpl
 def register_locale() -> Path:
     return HERE / "locale"
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

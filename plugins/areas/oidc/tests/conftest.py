@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, Identity
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_core.service import Service
@@ -78,10 +78,12 @@ class Visitor:
         given = {name: value for name, value in query.items() if value is not None}
         return await self.http.get(f"{self.issuer}/authorize", params=given)
 
-    async def press_yes(self, method: SignInMethod = "button") -> httpx2.Response:
+    async def press_yes(
+        self, method: SignInMethod = "button", proves: Identity = "account"
+    ) -> httpx2.Response:
         """Says Yes on the sign-in page that was opened last, and returns from there."""
         started = self.sign_ins.latest
-        code = self.sign_ins.confirm(started.session_id, self.subscriber, method)
+        code = self.sign_ins.confirm(started.session_id, self.subscriber, method, proves)
         return await self.http.get(
             f"{self.issuer}/return", params={"code": code, "state": started.request.state}
         )

@@ -1,6 +1,7 @@
 """Background jobs: outcomes of messages with codes, and the hourly purge."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.channels import Reason
@@ -12,6 +13,8 @@ from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import events as names
 from msgsvc_otp import store
+from msgsvc_otp.by_route import CodeRoutes
+from msgsvc_otp.models import OneTimeCode
 from msgsvc_otp.sending import TOLD
 from msgsvc_otp.service import emit
 
@@ -22,13 +25,20 @@ KEPT_DAYS = 7
 class CodeJobs:
     """Records outcomes of messages with codes, and deletes old codes."""
 
-    def __init__(self, *, clock: Clock, subscribers: Subscribers, events: Events) -> None:
+    def __init__(
+        self, *, clock: Clock, subscribers: Subscribers, events: Events, by_route: CodeRoutes
+    ) -> None:
+        self._by_route = by_route
         self._clock = clock
         self._subscribers = subscribers
         self._events = events
 
     def specs(self) -> list[JobSpec]:
-        return [JobSpec(TOLD, self.on_outcome), JobSpec("otp.purge", self.purge, every_s=3600)]
+        return [
+            JobSpec(TOLD, self.on_outcome),
+            JobSpec("otp.purge", self.purge, every_s=3600),
+            *self._by_route.specs(),
+        ]
 
     async def on_outcome(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """The messenger took a message with a code, or did not."""
@@ -45,19 +55,43 @@ class CodeJobs:
     async def _sent(self, tx: Tx, told: Mapping[str, Any]) -> None:
         project_id, now_ms = told["project_id"], self._clock.now_ms()
         code = await store.mark_sent(tx, project_id, told["otp_id"], now_ms=now_ms)
+        if told.get("step") is not None:
+            code = await self._sent_by_step(tx, told, now_ms)
         # None: reported before, or the person was erased meanwhile.
         if code is not None and code.subscriber_id is not None:
             subscriber = await self._subscribers.get(tx, project_id, code.subscriber_id)
             await emit(self._events, tx, names.SENT, code, subscriber)
+
+    async def _sent_by_step(
+        self, tx: Tx, told: Mapping[str, Any], now_ms: int
+    ) -> OneTimeCode | None:
+        """The code, as it was sent by that step of its route: it may be at a further one by now."""
+        project_id, otp_id = told["project_id"], told["otp_id"]
+        subscriber_id = await store.mark_step_sent(
+            tx, project_id, otp_id, told["step"], now_ms=now_ms
+        )
+        code = await store.find(tx, project_id, otp_id)
+        if code is None or subscriber_id is None:
+            return None
+        return replace(code, subscriber_id=subscriber_id)
 
     async def _failed(self, tx: Tx, told: Mapping[str, Any]) -> None:
         project_id, outcome = told["project_id"], told["outcome"]
         code = await store.find(tx, project_id, told["otp_id"])
         if code is None or code.subscriber_id is None:
             return
+        subscriber_id = told.get("subscriber_id", code.subscriber_id)
         if outcome != EXPIRED and Reason(outcome).should_unsubscribe:
-            subscriber = await self._subscribers.get(tx, project_id, code.subscriber_id)
             # The person before the code, as an erasure has them: two who go the other way would wait
             # for each other.
-            await self._subscribers.block(tx, told["channel"], subscriber.user_id, reason=outcome)
-        await store.mark_failed(tx, project_id, code.otp_id, outcome)
+            found = await self._subscribers.get_many(tx, [(project_id, subscriber_id)])
+            for subscriber in found.values():
+                await self._subscribers.block(
+                    tx, told["channel"], subscriber.user_id, reason=outcome
+                )
+        step = told.get("step")
+        if step is None:
+            await store.mark_failed(tx, project_id, code.otp_id, outcome)
+            return
+        await store.mark_step_failed(tx, project_id, code.otp_id, step, outcome)
+        await self._by_route.go_on(tx, project_id, code.otp_id, step, reason=outcome)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import TooEarly
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import store
 from msgsvc_otp.errors import OtpRateLimited
 from msgsvc_otp.models import OneTimeCode
@@ -18,13 +19,30 @@ async def lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
     await tx.lock(f"otp of {project_id} {subscriber_id}")
 
 
+async def lock_people(
+    tx: Tx, subscribers: Subscribers, project_id: str, people: Sequence[str]
+) -> list[str]:
+    """Keeps others from the codes of a person, known by several subscribers, and the person from being erased
+    meanwhile. Returns the subscribers that there are, always in the same order.
+
+    The subscribers first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
+    a code twice, and the two would wait for each other.
+    """
+    keys = [(project_id, each) for each in people]
+    known = sorted(each for _, each in await subscribers.lock_existing(tx, keys))
+    for each in known:
+        await lock(tx, project_id, each)
+    return known
+
+
 async def check_send(
-    tx: Tx, settings: OtpSettings, request: OneTimeCode, subscriber_id: str, *, now_ms: int
+    tx: Tx, settings: OtpSettings, request: OneTimeCode, people: Sequence[str], *, now_ms: int
 ) -> None:
-    """Raises `OtpRateLimited` beyond the hourly limit, and `TooEarly` too soon after the previous code."""
+    """Counts the codes of a person's subscribers. Raises `OtpRateLimited` beyond the hourly limit, and
+    `TooEarly` too soon after the previous code."""
     most = settings.sends_per_hour
     issued = await store.list_issued(
-        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, limit=most
+        tx, request.project_id, people, since_ms=now_ms - WINDOW_MS, limit=most
     )
     if len(issued) == most:
         raise OtpRateLimited(
@@ -44,7 +62,9 @@ async def check_send(
         )
 
 
-async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_ms: int) -> None:
+async def check_guess(
+    tx: Tx, settings: OtpSettings, code: OneTimeCode, people: Sequence[str], *, now_ms: int
+) -> None:
     """Whether the attempt that `code` has just counted may be compared. Raises `OtpRateLimited`.
 
     The first attempt of a code is always compared, so that a user who has the code can't be locked out by
@@ -52,10 +72,7 @@ async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_m
     """
     if code.attempts == 1:
         return
-    assert code.subscriber_id is not None
-    guessed = await store.list_guessed(
-        tx, code.project_id, code.subscriber_id, since_ms=now_ms - WINDOW_MS
-    )
+    guessed = await store.list_guessed(tx, code.project_id, people, since_ms=now_ms - WINDOW_MS)
     # All but the one at hand.
     wrong = sum(one.wrong for one in guessed) - 1
     if wrong >= settings.guesses_per_hour:

@@ -1,8 +1,8 @@
 """Models of one-time codes: internal, and of the API."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
@@ -17,15 +17,19 @@ from msgsvc_core.api.types import (
     Time,
     Url,
 )
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
+from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import (
     Address,
     BotLinks,
     FirstName,
     Lang,
     OwnId,
+    ProvenIdentity,
     QrCodes,
     StartMessages,
     Subscriber,
@@ -89,10 +93,27 @@ class OneTimeCode:
     code_hash: str | None = None
     sent_at_ms: int | None = None
     reason: str | None = None
+    #: The route that it is sent by, the JSON of its steps, and the number of the one that it was sent by
+    #: last; None for a code to one channel. `sealed` is the encrypted code, while a step may follow.
+    route_id: str | None = None
+    steps: str | None = None
+    step: int | None = None
+    sealed: str | None = None
 
     @property
     def attempts_left(self) -> int:
         return self.max_attempts - self.attempts
+
+    def terms(self) -> dict[str, Any]:
+        """What `SendOtpBody` asks for to get another code like it."""
+        return {
+            "subscriber_id": self.subscriber_id,
+            "purpose": self.purpose,
+            "ttl_minutes": self.ttl_minutes,
+            "max_attempts": self.max_attempts,
+            "length": self.length,
+            "lang": self.lang,
+        }
 
     def status(self, now_ms: int) -> Status:
         """The status at that moment."""
@@ -113,10 +134,12 @@ class OneTimeCode:
 
 @value_object
 class Verdict:
-    """The result of a right code, with its subscriber."""
+    """The result of a right code, with its subscriber, and what it proves about them; None if it was sent on
+    several channels, and may have been read on any."""
 
     code: OneTimeCode
     subscriber: Subscriber
+    proves: Identity | None = None
 
 
 class Terms(RequestModel):
@@ -158,6 +181,7 @@ class SendOtpBody(Terms):
                 {"subscriber_id": examples.SUBSCRIBER_ID},
                 {"external_id": examples.EXTERNAL_ID, "purpose": "payment", "ttl_minutes": 2},
                 {"channel": "email", "address": "ann@example.com"},
+                {"external_id": examples.EXTERNAL_ID, "route": ROUTE_ID},
             ]
         }
     )
@@ -170,6 +194,12 @@ class SendOtpBody(Terms):
         description="Email address or phone number instead, on the `channel` where people are known by one."
         " Whoever is not known there is added and gets no other messages.",
     )
+    route: str | None = Field(
+        None,
+        description="Id of a route: the same code is sent by its steps one after another, until it is given."
+        " In place of `channel` and `address`.",
+        examples=[ROUTE_ID],
+    )
     return_url: HttpUrl | None = Field(
         None,
         description="With it the answer has the `url` of a page that asks for the code, and leads back here"
@@ -178,11 +208,21 @@ class SendOtpBody(Terms):
         examples=[RETURN_URL],
     )
 
+    @model_validator(mode="after")
+    def _one_way(self) -> "SendOtpBody":
+        if self.route is not None:
+            for name in ("channel", "address"):
+                if getattr(self, name) is not None:
+                    raise wrong_field(
+                        name, "can't stand beside route, whose steps name the channels"
+                    )
+        return self
+
 
 class SendOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
-    leave_out_none = frozenset({"url"})
+    leave_out_none = frozenset({"url", "route"})
 
     otp_id: OtpId = Field(description="Names the code when it is verified, and its status.")
     expires_at: Time = Field(description="When the code stops working.", examples=[EXPIRES_AT])
@@ -191,6 +231,11 @@ class SendOtpAnswer(ResponseModel):
         description="The page to send the person's browser to; only with `return_url`. It can send further"
         " codes.",
         examples=[PAGE_URL],
+    )
+    route: str | None = Field(
+        None,
+        description="The route that it is sent by; absent for a code to one channel.",
+        examples=[ROUTE_ID],
     )
 
 
@@ -279,18 +324,28 @@ class VerifyOtpAnswer(ResponseModel):
     lang: Lang
     tags: TagNames
     external_id: OwnId
+    proves: ProvenIdentity = Field(
+        description="What the code proves of the person: an `account` on the messenger, access to a"
+        " `mailbox`, a `phone` number, or an account that a `homeserver` vouches for; null if it was sent on"
+        " several channels by a route."
+    )
 
     @classmethod
     def of(cls, verdict: Verdict, otp_id: str = "") -> "VerifyOtpAnswer":
         """`otp_id`: of the code that a hosted page was made for, which may have sent another one."""
         code = verdict.code
         return cls(
-            otp_id=otp_id or code.otp_id, purpose=code.purpose, **verdict.subscriber.event_fields()
+            otp_id=otp_id or code.otp_id,
+            purpose=code.purpose,
+            proves=verdict.proves,
+            **verdict.subscriber.event_fields(),
         )
 
 
 class OtpAnswer(ResponseModel):
     """State of a code."""
+
+    leave_out_none = frozenset({"route"})
 
     otp_id: OtpId
     status: Status = Field(
@@ -300,7 +355,8 @@ class OtpAnswer(ResponseModel):
     )
     purpose: PurposeOfCode
     subscriber_id: str | None = Field(
-        description="Who gets it; null until the link of a request is opened.",
+        description="Who gets it; null until the link of a request is opened. By a route, on the channel that"
+        " it was sent to last.",
         examples=[examples.SUBSCRIBER_ID],
     )
     attempts_left: int = Field(
@@ -310,6 +366,11 @@ class OtpAnswer(ResponseModel):
         description="Why the message did not arrive: as in `delivery.failed`, or `expired` if the code ran"
         " out before it could be sent. Null if nothing of that happened.",
         examples=[None],
+    )
+    route: str | None = Field(
+        None,
+        description="The route that it is sent by; absent for a code to one channel.",
+        examples=[ROUTE_ID],
     )
     created_at: CreatedAt = Field(description="When it was requested.", examples=[examples.TIME])
     expires_at: Time = Field(
@@ -326,6 +387,7 @@ class OtpAnswer(ResponseModel):
             subscriber_id=code.subscriber_id,
             attempts_left=code.attempts_left,
             reason=code.reason,
+            route=code.route_id,
             created_at=to_rfc3339(code.created_at_ms),
             expires_at=to_rfc3339(code.expires_at_ms),
         )

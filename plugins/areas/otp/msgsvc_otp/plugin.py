@@ -9,11 +9,14 @@ from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_otp.by_route import SEALED, CodeRoutes
 from msgsvc_otp.codes import CodeHashes
 from msgsvc_otp.dashboard import pages
 from msgsvc_otp.errors import OTP_ERRORS
@@ -23,6 +26,7 @@ from msgsvc_otp.hosted.rendering import CodeTemplates
 from msgsvc_otp.hosted.service import CodePages
 from msgsvc_otp.inbound import CodeBot
 from msgsvc_otp.jobs import CodeJobs
+from msgsvc_otp.personal_data import PERSONAL_DATA
 from msgsvc_otp.routes import router
 from msgsvc_otp.sending import CodeSender
 from msgsvc_otp.service import OneTimeCodes
@@ -53,8 +57,18 @@ def register_migrations() -> MigrationSource:
 
 
 @hookimpl
+def register_sealed() -> Sequence[SealedColumn]:
+    return [SEALED]
+
+
+@hookimpl
 def register_locale() -> Path:
     return HERE / "locale"
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl
@@ -75,11 +89,19 @@ class OtpPlugin:
             outbox=context.outbox,
             default_lang=context.config.default_lang,
         )
+        by_route = CodeRoutes(
+            clock=context.clock,
+            secrets=context.secrets,
+            jobs=context.jobs,
+            routes=context.routes,
+            subscribers=context.subscribers,
+            sender=sender,
+        )
         self._codes = OneTimeCodes(
             clock=context.clock,
             settings=context.settings(OtpSettings),
             hashes=CodeHashes(context.secrets),
-            sender=sender,
+            by_route=by_route,
             subscribers=context.subscribers,
             contacts=context.contacts,
             billing=context.billing,
@@ -110,7 +132,10 @@ class OtpPlugin:
             codes=self._codes,
         )
         self._jobs = CodeJobs(
-            clock=context.clock, subscribers=context.subscribers, events=context.events
+            clock=context.clock,
+            subscribers=context.subscribers,
+            events=context.events,
+            by_route=by_route,
         )
 
     @hookimpl

@@ -44,7 +44,7 @@ _WHO: tuple[type[ApiError], ...] = (
 @router.post(
     "/v1/otp/send",
     status=202,
-    errors=(*_WHO, InvalidUrl, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
+    errors=(*_WHO, InvalidUrl, BillingBlocked, Conflict, NotFound, TooEarly, OtpRateLimited),
 )
 async def send_otp(
     ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes, pages: CodePages
@@ -53,6 +53,9 @@ async def send_otp(
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
+
+    With `route` the same code goes to the first channel of the route that reaches the person, at once to the
+    next one if that fails, and to the next one too if the code was not given within the step's `within_s`.
 
     With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
     person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
@@ -63,7 +66,12 @@ async def send_otp(
     url = None
     if body.return_url is not None:
         url = await pages.create(ctx.tx, code, body.return_url)
-    return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms), url=url)
+    return SendOtpAnswer(
+        otp_id=code.otp_id,
+        expires_at=to_rfc3339(code.expires_at_ms),
+        url=url,
+        route=code.route_id,
+    )
 
 
 @router.post("/v1/otp/result", errors=(OtpInvalid,))

@@ -1,5 +1,6 @@
 """Sends the message that carries a code, by the subscriber's bot."""
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.channels.outbox import BotOutbox, OnComplete
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
@@ -34,6 +35,11 @@ class CodeSender:
         """Raises `ValidationFailed` for a template of the project that can't carry the code."""
         await self._wording.message(tx, request, request.lang or self._default_lang, code)
 
+    def proves(self, subscriber: Subscriber) -> Identity | None:
+        """What a code that was sent to the subscriber proves; None if their bot is gone."""
+        channel = self._channels.get(subscriber.bot)
+        return None if channel is None else channel.capabilities.identity
+
     async def send(self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str) -> None:
         """After the commit. Raises `ValidationFailed` as `check`, or if the channel can't carry it."""
         message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
@@ -45,7 +51,7 @@ class CodeSender:
             tx,
             channel.key,
             subscriber.chat_id,
-            message,
+            message.of_project(issued.project_id),
             expires_at_ms=issued.expires_at_ms,
             on_complete=OnComplete(
                 TOLD,
@@ -53,6 +59,9 @@ class CodeSender:
                     "project_id": issued.project_id,
                     "otp_id": issued.otp_id,
                     "channel": channel.key,
+                    "subscriber_id": subscriber.subscriber_id,
+                    # Of its route, or null.
+                    "step": issued.step,
                 },
             ),
         )

@@ -22,6 +22,7 @@ from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import limits, store
+from msgsvc_otp.by_route import CodeRoutes
 from msgsvc_otp.codes import CodeHashes, new_code
 from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts
 from msgsvc_otp.events import FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED, VERIFIED
@@ -34,7 +35,6 @@ from msgsvc_otp.models import (
     Verdict,
     VerifyOtpBody,
 )
-from msgsvc_otp.sending import CodeSender
 from msgsvc_otp.settings import OtpSettings
 
 #: What is charged for (hook `charge`).
@@ -53,7 +53,7 @@ class OneTimeCodes:
         clock: Clock,
         settings: OtpSettings,
         hashes: CodeHashes,
-        sender: CodeSender,
+        by_route: CodeRoutes,
         subscribers: Subscribers,
         contacts: VerifiedContacts,
         billing: BillingGate,
@@ -62,7 +62,8 @@ class OneTimeCodes:
         self._clock = clock
         self._settings = settings
         self._hashes = hashes
-        self._sender = sender
+        self._by_route = by_route
+        self._sender = by_route.sender
         self._subscribers = subscribers
         self._contacts = contacts
         self._billing = billing
@@ -72,9 +73,12 @@ class OneTimeCodes:
         """Creates and sends a code, which replaces an active one for the same purpose.
 
         Raises `ValidationFailed`, the errors of an unknown subscriber, `Conflict` for an unsubscribed one,
-        `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
+        `TooEarly`, `OtpRateLimited`, `BillingBlocked`. By a route also `NotFound` for an unknown one, and
+        `Conflict` if none of its steps reaches the person now.
         """
         request = self._new(project_id, body, channel=body.channel)
+        if body.route is not None:
+            return await self._send_by_route(tx, request, body)
         subscriber_id = await self._recipient(tx, project_id, body)
         # Before anything is written: an erasure holds the person, and then waits for their codes.
         if not await self._subscribers.lock_existing(tx, [(project_id, subscriber_id)]):
@@ -92,6 +96,27 @@ class OneTimeCodes:
         await limits.lock(tx, project_id, subscriber.subscriber_id)
         await store.insert(tx, request)
         return await self.issue(tx, request, subscriber)
+
+    async def send_again(self, tx: Tx, code: OneTimeCode) -> OneTimeCode:
+        """Sends another code on the terms of one that was sent, and by its route if there still is one.
+        Raises what `send` does."""
+        terms = code.terms()
+        if code.route_id is not None:
+            try:
+                by_route = SendOtpBody.model_validate({**terms, "route": code.route_id})
+                return await self.send(tx, code.project_id, by_route)
+            except NotFound:
+                pass
+        return await self.send(tx, code.project_id, SendOtpBody.model_validate(terms))
+
+    async def _send_by_route(self, tx: Tx, request: OneTimeCode, body: SendOtpBody) -> OneTimeCode:
+        plan = await self._by_route.plan(tx, request, body)
+        await store.insert(tx, plan.request)
+        first = plan.candidates[0].recipient.subscriber_id
+        code = new_code(request.length)
+        sealed = self._by_route.seal(request.otp_id, code)
+        issued = await self._issue(tx, plan.request, first, plan.people, code, sealed)
+        return await self._by_route.start(tx, issued, plan, code)
 
     async def _recipient(self, tx: Tx, project_id: str, body: SendOtpBody) -> str:
         """The id of the subscriber who is meant; one with an unknown address is added."""
@@ -151,12 +176,25 @@ class OneTimeCodes:
 
         Raises `ValidationFailed`, `Conflict`, `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
-        project_id, subscriber_id = request.project_id, subscriber.subscriber_id
-        now_ms = self._clock.now_ms()
-        await limits.lock(tx, project_id, subscriber_id)
-        await limits.check_send(tx, self._settings, request, subscriber_id, now_ms=now_ms)
-        await store.supersede(tx, project_id, subscriber_id, request.purpose, now_ms=now_ms)
-        code = new_code(request.length)
+        subscriber_id, code = subscriber.subscriber_id, new_code(request.length)
+        await limits.lock(tx, request.project_id, subscriber_id)
+        issued = await self._issue(tx, request, subscriber_id, [subscriber_id], code)
+        await self._sender.send(tx, issued, subscriber, code)
+        return issued
+
+    async def _issue(
+        self,
+        tx: Tx,
+        request: OneTimeCode,
+        subscriber_id: str,
+        people: Sequence[str],
+        code: str,
+        sealed: str | None = None,
+    ) -> OneTimeCode:
+        """The request with its code, which counts for the subscribers `people`, whose codes are locked."""
+        project_id, now_ms = request.project_id, self._clock.now_ms()
+        await limits.check_send(tx, self._settings, request, people, now_ms=now_ms)
+        await store.supersede(tx, project_id, people, request.purpose, now_ms=now_ms)
         issued = await store.issue(
             tx,
             request,
@@ -164,10 +202,10 @@ class OneTimeCodes:
             code_hash=self._hashes.hash(request.otp_id, code),
             now_ms=now_ms,
             expires_at_ms=now_ms + request.ttl_minutes * MINUTE_MS,
+            sealed=sealed,
         )
         assert issued is not None, "whoever issues it has made or holds the request"
         await self._billing.charge(tx, Charge(project_id, OPERATION, request.otp_id))
-        await self._sender.send(tx, issued, subscriber, code)
         return issued
 
     async def verify(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Verdict | OtpInvalid:
@@ -188,7 +226,8 @@ class OneTimeCodes:
         counted = await store.count_attempt(tx, known, now_ms=now_ms)
         if counted is None:
             raise await self._why_refused(tx, known, now_ms)
-        await limits.check_guess(tx, self._settings, counted, now_ms=now_ms)
+        people = await store.list_people(tx, counted)
+        await limits.check_guess(tx, self._settings, counted, people, now_ms=now_ms)
         assert counted.subscriber_id is not None
         subscriber = await self._subscribers.get(tx, project_id, counted.subscriber_id)
         assert counted.code_hash is not None
@@ -197,9 +236,18 @@ class OneTimeCodes:
         consumed = await store.consume(tx, counted)
         if consumed is None:
             raise await self._why_refused(tx, counted, now_ms)
-        await self._contacts.record_address(tx, subscriber)
+        verdict = await self.verdict(tx, consumed, subscriber)
+        if verdict.proves is not None:
+            await self._contacts.record_address(tx, subscriber)
         await self._emit(tx, VERIFIED, consumed, subscriber)
-        return Verdict(consumed, subscriber)
+        return verdict
+
+    async def verdict(self, tx: Tx, code: OneTimeCode, subscriber: Subscriber) -> Verdict:
+        """What a right code says of its subscriber."""
+        # By a route it may have been read on another channel than that of the last step.
+        if code.route_id is not None and await store.list_reached(tx, code) != [code.subscriber_id]:
+            return Verdict(code, subscriber)
+        return Verdict(code, subscriber, self._sender.proves(subscriber))
 
     async def _count_wrong(self, tx: Tx, code: OneTimeCode, subscriber: Subscriber) -> OtpInvalid:
         await self._emit(tx, FAILED_ATTEMPT, code, subscriber)
@@ -225,8 +273,7 @@ class OneTimeCodes:
                 raise OtpInvalid(
                     "this code is for {purpose}", field="purpose", purpose=code.purpose
                 )
-            if code.subscriber_id is not None:
-                await self._lock(tx, project_id, code.subscriber_id)
+            await self._lock(tx, code)
             return code
         if names.count(None) == len(names):
             raise ValidationFailed("give it, or subscriber_id, or external_id", field="otp_id")
@@ -235,10 +282,9 @@ class OneTimeCodes:
         last = await store.find_last(tx, project_id, people, purpose)
         if last is None:
             return None
-        assert last.subscriber_id is not None
-        await self._lock(tx, project_id, last.subscriber_id)
+        locked = await self._lock(tx, last)
         # Another may have been sent until the lock was ours.
-        return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
+        return await store.find_last(tx, project_id, locked, purpose)
 
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
         """The subscribers of the request: with an `external_id` those of all channels, because the code may
@@ -308,14 +354,11 @@ class OneTimeCodes:
             expires_at_ms=now_ms + allowed.link_lifetime_s * 1000,
         )
 
-    async def _lock(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Keeps others from the person's codes, and the person from being erased meanwhile.
-
-        The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
-        a code twice, and the two would wait for each other.
-        """
-        await self._subscribers.lock_existing(tx, [(project_id, subscriber_id)])
-        await limits.lock(tx, project_id, subscriber_id)
+    async def _lock(self, tx: Tx, code: OneTimeCode) -> Sequence[str]:
+        """Locks the codes of the person whose code it is; returns their subscribers."""
+        people = await store.list_people(tx, code)
+        await limits.lock_people(tx, self._subscribers, code.project_id, people)
+        return people
 
     async def _emit(self, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber) -> None:
         await emit(self._events, tx, event, code, subscriber)

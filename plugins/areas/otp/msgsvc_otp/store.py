@@ -10,8 +10,18 @@ from msgsvc_otp.models import OneTimeCode
 
 _CODE = (
     "project_id, otp_id, status, purpose, subscriber_id, channel, lang, length, ttl_minutes,"
-    " max_attempts, attempts, created_at_ms, issued_at_ms, expires_at_ms, code_hash, sent_at_ms, reason"
+    " max_attempts, attempts, created_at_ms, issued_at_ms, expires_at_ms, code_hash, sent_at_ms, reason,"
+    " route_id, steps, step, sealed"
 )
+
+
+def _of_people(people: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Condition: the codes of these subscribers, those of routes included, and its parameters. `people` is
+    not empty."""
+    who, params = in_list("subscriber", people)
+    of = f"WHERE project_id = :project_id AND subscriber_id IN {who}"
+    codes = f"SELECT otp_id FROM otp_codes {of} UNION SELECT otp_id FROM otp_recipients {of}"
+    return f"project_id = :project_id AND otp_id IN ({codes})", params
 
 
 @value_object
@@ -48,6 +58,9 @@ async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> 
             "attempts": code.attempts,
             "created_at_ms": code.created_at_ms,
             "expires_at_ms": code.expires_at_ms,
+            "route_id": code.route_id,
+            "steps": code.steps,
+            "step": code.step,
         },
     )
 
@@ -72,12 +85,12 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
 
 
 async def find_last(
-    tx: Tx, project_id: str, subscriber_ids: Sequence[str], purpose: str
+    tx: Tx, project_id: str, people: Sequence[str], purpose: str
 ) -> OneTimeCode | None:
-    """The latest code of any of these for the purpose. `subscriber_ids` is not empty."""
-    who, params = in_list("subscriber", subscriber_ids)
+    """The latest code of any of these subscribers for the purpose. `people` is not empty."""
+    of_people, params = _of_people(people)
     row = await tx.fetch_one(
-        f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id AND subscriber_id IN {who}"
+        f"SELECT {_CODE} FROM otp_codes WHERE {of_people}"
         " AND purpose = :purpose AND issued_at_ms IS NOT NULL"
         # Two may be of one millisecond; of one person, the active one is the later.
         " ORDER BY issued_at_ms DESC, CASE status WHEN 'active' THEN 0 ELSE 1 END LIMIT 1",
@@ -98,38 +111,28 @@ async def lock_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
 
 
 async def list_issued(
-    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, limit: int
+    tx: Tx, project_id: str, people: Sequence[str], *, since_ms: int, limit: int
 ) -> list[Issued]:
-    """The subscriber's codes after that time, newest first, up to `limit`."""
+    """The subscribers' codes after that time, newest first, up to `limit`. `people` is not empty."""
+    of_people, params = _of_people(people)
     rows = await tx.fetch_all(
-        "SELECT purpose, issued_at_ms FROM otp_codes"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        f"SELECT purpose, issued_at_ms FROM otp_codes WHERE {of_people}"
         " AND issued_at_ms > :since_ms ORDER BY issued_at_ms DESC LIMIT :most",
-        {
-            "project_id": project_id,
-            "subscriber_id": subscriber_id,
-            "since_ms": since_ms,
-            "most": limit,
-        },
+        {"project_id": project_id, "since_ms": since_ms, "most": limit, **params},
     )
     return [Issued(row["purpose"], row["issued_at_ms"]) for row in rows]
 
 
 async def supersede(
-    tx: Tx, project_id: str, subscriber_id: str, purpose: str, *, now_ms: int
+    tx: Tx, project_id: str, people: Sequence[str], purpose: str, *, now_ms: int
 ) -> None:
-    """Ends the active code of the subscriber and purpose, if there is one."""
+    """Ends the active codes of the subscribers and purpose. `people` is not empty."""
+    of_people, params = _of_people(people)
     await tx.execute(
-        "UPDATE otp_codes SET code_hash = NULL,"
+        "UPDATE otp_codes SET code_hash = NULL, sealed = NULL,"
         " status = CASE WHEN expires_at_ms > :now_ms THEN 'superseded' ELSE 'expired' END"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
-        " AND purpose = :purpose AND status = 'active'",
-        {
-            "project_id": project_id,
-            "subscriber_id": subscriber_id,
-            "purpose": purpose,
-            "now_ms": now_ms,
-        },
+        f" WHERE {of_people} AND purpose = :purpose AND status = 'active'",
+        {"project_id": project_id, "purpose": purpose, "now_ms": now_ms, **params},
     )
 
 
@@ -141,20 +144,108 @@ async def issue(
     code_hash: str,
     now_ms: int,
     expires_at_ms: int,
+    sealed: str | None = None,
 ) -> OneTimeCode | None:
     """The request with its code, active from now on; None if it is not pending any more."""
     return await _change(
         tx,
         code,
         "status = 'active', subscriber_id = :subscriber_id, code_hash = :code_hash,"
-        " issued_at_ms = :now_ms, expires_at_ms = :expires_at_ms",
+        " issued_at_ms = :now_ms, expires_at_ms = :expires_at_ms, sealed = :sealed",
         "status = 'waiting'",
         {
             "subscriber_id": subscriber_id,
             "code_hash": code_hash,
             "now_ms": now_ms,
             "expires_at_ms": expires_at_ms,
+            "sealed": sealed,
         },
+    )
+
+
+async def insert_recipients(tx: Tx, code: OneTimeCode, people: Sequence[str]) -> None:
+    """The subscribers of the person to whom a code is sent by a route."""
+    for subscriber_id in people:
+        await tx.insert(
+            "otp_recipients",
+            {
+                "project_id": code.project_id,
+                "otp_id": code.otp_id,
+                "subscriber_id": subscriber_id,
+            },
+        )
+
+
+async def list_people(tx: Tx, code: OneTimeCode) -> list[str]:
+    """The subscribers whose code it is, in order: all of a person's, if it is sent by a route."""
+    if code.route_id is None:
+        return [] if code.subscriber_id is None else [code.subscriber_id]
+    rows = await tx.fetch_all(
+        "SELECT subscriber_id FROM otp_recipients WHERE project_id = :project_id"
+        " AND otp_id = :otp_id ORDER BY subscriber_id",
+        {"project_id": code.project_id, "otp_id": code.otp_id},
+    )
+    return [row["subscriber_id"] for row in rows]
+
+
+async def list_reached(tx: Tx, code: OneTimeCode) -> list[str]:
+    """The subscribers to whom a code by a route went out, or may have."""
+    rows = await tx.fetch_all(
+        "SELECT subscriber_id FROM otp_recipients WHERE project_id = :project_id"
+        " AND otp_id = :otp_id AND step IS NOT NULL AND (reason IS NULL OR reason = 'unknown')",
+        {"project_id": code.project_id, "otp_id": code.otp_id},
+    )
+    return [row["subscriber_id"] for row in rows]
+
+
+async def move(
+    tx: Tx, code: OneTimeCode, *, step: int, subscriber_id: str, is_last: bool, now_ms: int
+) -> OneTimeCode | None:
+    """The code at a further step of its route; None if it is over, or has been moved. After the last step
+    nothing is kept of it."""
+    moved = await _change(
+        tx,
+        code,
+        "step = :step, subscriber_id = :subscriber_id" + (", sealed = NULL" if is_last else ""),
+        "status = 'active' AND expires_at_ms > :now_ms AND step = :before",
+        {"step": step, "subscriber_id": subscriber_id, "before": code.step, "now_ms": now_ms},
+    )
+    if moved is not None:
+        await tx.execute(
+            "UPDATE otp_recipients SET step = :step WHERE project_id = :project_id"
+            " AND otp_id = :otp_id AND subscriber_id = :subscriber_id",
+            {
+                "step": step,
+                "project_id": code.project_id,
+                "otp_id": code.otp_id,
+                "subscriber_id": subscriber_id,
+            },
+        )
+    return moved
+
+
+async def forget_secret(tx: Tx, code: OneTimeCode) -> None:
+    """No further step follows."""
+    await _change(tx, code, "sealed = NULL", "step = :step", {"step": code.step})
+
+
+async def mark_step_sent(
+    tx: Tx, project_id: str, otp_id: str, step: int, *, now_ms: int
+) -> str | None:
+    """Whom a code was sent to by a step; None if that was recorded before, or they are gone."""
+    found: str | None = await tx.fetch_val(
+        "UPDATE otp_recipients SET sent_at_ms = :now_ms WHERE project_id = :project_id"
+        " AND otp_id = :otp_id AND step = :step AND sent_at_ms IS NULL RETURNING subscriber_id",
+        {"project_id": project_id, "otp_id": otp_id, "step": step, "now_ms": now_ms},
+    )
+    return found
+
+
+async def mark_step_failed(tx: Tx, project_id: str, otp_id: str, step: int, reason: str) -> None:
+    await tx.execute(
+        "UPDATE otp_recipients SET reason = :reason WHERE project_id = :project_id"
+        " AND otp_id = :otp_id AND step = :step AND sent_at_ms IS NULL",
+        {"project_id": project_id, "otp_id": otp_id, "step": step, "reason": reason},
     )
 
 
@@ -170,22 +261,25 @@ async def count_attempt(tx: Tx, code: OneTimeCode, *, now_ms: int) -> OneTimeCod
 
 
 async def list_guessed(
-    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int
+    tx: Tx, project_id: str, people: Sequence[str], *, since_ms: int
 ) -> list[Guessed]:
-    """The subscriber's codes with attempts after that time, the oldest last attempt first."""
+    """The subscribers' codes with attempts after that time, the oldest last attempt first. `people` is not
+    empty."""
+    of_people, params = _of_people(people)
     rows = await tx.fetch_all(
         "SELECT attempts - CASE status WHEN 'verified' THEN 1 ELSE 0 END AS wrong,"
-        " last_attempt_at_ms FROM otp_codes"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        f" last_attempt_at_ms FROM otp_codes WHERE {of_people}"
         " AND last_attempt_at_ms > :since_ms ORDER BY last_attempt_at_ms",
-        {"project_id": project_id, "subscriber_id": subscriber_id, "since_ms": since_ms},
+        {"project_id": project_id, "since_ms": since_ms, **params},
     )
     return [Guessed(row["wrong"], row["last_attempt_at_ms"]) for row in rows]
 
 
 async def consume(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
     """Marks the code as verified; None if it is not active any more. Of concurrent calls, one succeeds."""
-    return await _change(tx, code, "status = 'verified', code_hash = NULL", "status = 'active'", {})
+    return await _change(
+        tx, code, "status = 'verified', code_hash = NULL, sealed = NULL", "status = 'active'", {}
+    )
 
 
 async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
@@ -193,7 +287,7 @@ async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
     return await _change(
         tx,
         code,
-        "status = 'max_attempts_reached', code_hash = NULL",
+        "status = 'max_attempts_reached', code_hash = NULL, sealed = NULL",
         "status = 'active' AND attempts >= max_attempts",
         {},
     )
@@ -258,4 +352,8 @@ def _found(row: Row) -> OneTimeCode:
         code_hash=row["code_hash"],
         sent_at_ms=row["sent_at_ms"],
         reason=row["reason"],
+        route_id=row["route_id"],
+        steps=row["steps"],
+        step=row["step"],
+        sealed=row["sealed"],
     )

@@ -1,7 +1,6 @@
 """The message with a code: a template of the project if it has one, else the default text."""
 
 from msgsvc_core.channels import OutgoingMessage
-from msgsvc_core.content.substitution import text_template
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.i18n import Texts
@@ -41,7 +40,7 @@ class Wording:
                 code=code,
                 minutes=request.ttl_minutes,
             )
-        self._check(template)
+        self._templates.check_shows(template, CODE_VARIABLE)
         variables = {
             CODE_VARIABLE: code,
             "minutes": request.ttl_minutes,
@@ -63,18 +62,3 @@ class Wording:
             except NotFound:
                 continue
         return None
-
-    def _check(self, template: StoredTemplate) -> None:
-        """In every language: a call shall not fail for some people only."""
-        (shown,) = self._templates.answers([template])
-        by_lang = {"": shown.text} if isinstance(shown.text, str) else shown.text
-        for lang, text in by_lang.items():
-            holes = text_template(text, shown.format).holes
-            if CODE_VARIABLE not in {hole.name for hole in holes}:
-                where = f"text.{lang}" if lang else "text"
-                raise ValidationFailed(
-                    "template {key!r}: {place}: must hold {{{{ {variable} }}}}",
-                    key=template.key,
-                    place=where,
-                    variable=CODE_VARIABLE,
-                )

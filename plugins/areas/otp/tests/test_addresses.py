@@ -46,6 +46,7 @@ async def test_a_code_verifies_an_address_that_nobody_knew(
 
     verified = answer.json()
     assert answer.status_code == 200, answer.text
+    assert verified["proves"] == "mailbox"
     assert (sent.chat_id, verified["username"]) == ("ann@example.com", "ann@example.com")
     person = (await client.get(f"/v1/subscribers/{verified['subscriber_id']}")).json()
     assert (person["status"], person["lang"]) == ("unsubscribed", "ru")

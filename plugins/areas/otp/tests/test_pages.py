@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
+from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_devkit import settled
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_otp import plugin
@@ -95,3 +96,39 @@ async def test_a_code_that_was_not_delivered_says_why_in_words(make_service: Any
     await owner.client.aclose()
 
     assert "not delivered: the messenger rejected the message" in shown.text
+
+
+async def test_a_code_is_sent_by_a_route_and_shows_by_which_step_it_went(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project_id = (await service.projects.create("Shop")).project_id
+    owner = await visitor(service, project_id)
+    none = await owner.get("/codes")
+    steps = [{"channel": "messenger_a"}, {"channel": "messenger_b"}]
+    body = CreateRouteBody.model_validate({"name": HOSTILE, "steps": steps})
+    async with service.db.transaction() as tx:
+        route = await service.routes.create(tx, project_id, body)
+        for name in ("messenger_a", "messenger_b"):
+            user = ChannelUser(name, "Ann", None, "en")
+            await service.subscribers.ensure(
+                tx, project_id, name, user, f"chat-{name}", source="api", external_id="ann-1"
+            )
+    service.channels["messenger_a"].failures.append(DeliveryError(Reason.INVALID_MESSAGE, "no"))
+    form = await owner.get("/codes")
+    typed = {"who": "ann-1", "purpose": "login"}
+    unknown = await owner.post("/codes", {**typed, "route": "rte_unknown"})
+    sent = await owner.post("/codes", {**typed, "route": route.route_id})
+    await settled(service)
+    shown = await owner.get(sent.headers["location"])
+    async with service.db.transaction() as tx:
+        await service.routes.delete(tx, project_id, route.route_id)
+    gone = await owner.get(sent.headers["location"])
+    await owner.client.aclose()
+
+    assert 'name="route"' not in none.text
+    assert f'value="{route.route_id}"' in form.text
+    assert unknown.status_code == 404
+    assert f"/routes/{route.route_id}" in shown.text
+    assert "step 2 of 2: Messenger B" in shown.text
+    assert len(service.channels["messenger_b"].sent) == 1
+    assert f"<code>{route.route_id}</code>" in gone.text
+    assert "<script>alert" not in form.text + shown.text

@@ -32,6 +32,7 @@ async def test_right_code_tells_who_gave_it(ann: Any, ann_id: str, send: Any, ve
         "lang": "en",
         "tags": [],
         "external_id": None,
+        "proves": "account",
     }
 
 

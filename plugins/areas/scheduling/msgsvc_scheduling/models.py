@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
@@ -16,6 +16,7 @@ from msgsvc_core.api.types import (
     NamedOnChannel,
     Time,
 )
+from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
@@ -25,6 +26,7 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
 from msgsvc_core.mailings.models import AudienceAnswer, MailingMessageAnswer
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
+from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import PermissionKey
 from msgsvc_scheduling.recurrence import Rule
 
@@ -83,6 +85,12 @@ class Record:
     last_run_at_ms: int | None = None
 
     @property
+    def route(self) -> str | None:
+        """The route of the message."""
+        route: str | None = self.message.get("route")
+        return route
+
+    @property
     def shown_audience(self) -> dict[str, Any] | None:
         """The audience with the number of its `subscriber_ids` in place of up to 10,000 of them."""
         if self.audience is None or "subscriber_ids" not in self.audience:
@@ -132,12 +140,25 @@ class MessageBody(MailingMessage):
         None,
         description="In place of one subscriber: everybody who meets these filters at its time.",
     )
+    route: str | None = Field(
+        None,
+        description="Id of a route of `POST /v1/routes`: at its time, the person who is named by"
+        " `external_id`, or each person of the `audience`, is tried on its channels in their order.",
+        examples=[ROUTE_ID],
+    )
+
+    @model_validator(mode="after")
+    def _people_by_route(self) -> "MessageBody":
+        if self.route is not None:
+            for field in ("channel", "subscriber_id"):
+                if getattr(self, field) is not None:
+                    raise wrong_field(field, "can't stand beside route; give external_id")
+        return self
 
     def to_message(self) -> dict[str, Any]:
         """The message without recipient and time."""
-        return self.model_dump(
-            include=set(MailingMessage.model_fields), exclude_unset=True, exclude_none=True
-        )
+        included = {*MailingMessage.model_fields, "route"}
+        return self.model_dump(include=included, exclude_unset=True, exclude_none=True)
 
 
 class MessageChanges(RequestModel):
@@ -184,6 +205,12 @@ class MessageChanges(RequestModel):
         None,
         description="Replaces your own data; null removes it.",
         examples=[{"campaign": "spring"}],
+    )
+    route: str | None = Field(
+        None,
+        description="Another route for the same people; null for none: `subscriber_id` gets it then, or each"
+        " subscriber of the audience.",
+        examples=[ROUTE_ID],
     )
 
     def changed(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -265,6 +292,11 @@ class RecordAnswer(ResponseModel):
     audience: AudienceAnswer | None = Field(
         description="Who gets it; null for one subscriber.", examples=[None]
     )
+    route: str | None = Field(
+        description="Route that it is sent by; null without one. `subscriber_id` is then one of the"
+        " person's.",
+        examples=[None],
+    )
     message: MailingMessageAnswer = Field(
         description="What is sent.", examples=[{"text": EXAMPLE_TEXT}]
     )
@@ -300,7 +332,8 @@ class RecordAnswer(ResponseModel):
         return {
             "subscriber_id": record.subscriber_id,
             "audience": record.shown_audience,
-            "message": record.message,
+            "route": record.route,
+            "message": {name: each for name, each in record.message.items() if name != "route"},
             "message_id": record.message_id,
             "job_id": record.job_id,
             "delivery": delivery,

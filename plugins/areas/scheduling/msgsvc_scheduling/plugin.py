@@ -8,6 +8,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.plugins.context import PluginContext
@@ -17,6 +18,7 @@ from msgsvc_scheduling import store
 from msgsvc_scheduling.dashboard import pages
 from msgsvc_scheduling.events import SCHEDULING_EVENTS
 from msgsvc_scheduling.jobs import ScheduleJobs
+from msgsvc_scheduling.personal_data import PERSONAL_DATA
 from msgsvc_scheduling.recurring_routes import router as recurring_router
 from msgsvc_scheduling.routes import router
 from msgsvc_scheduling.running import Running
@@ -97,6 +99,11 @@ class SchedulingPlugin:
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
         return [pages]
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

@@ -1,12 +1,12 @@
 """Validates scheduled messages when saved, and queues them when due."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.db import Tx, WriteBatch
-from msgsvc_core.kernel.errors import ApiError, BillingBlocked
+from msgsvc_core.kernel.errors import ApiError, BillingBlocked, Conflict
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.models import SendBody
@@ -26,9 +26,15 @@ class Sending:
         self._mailings = mailings
 
     async def check(self, tx: Tx, record: Record) -> None:
-        """Whether it could be sent now. Raises the errors of `POST /v1/send`, or of a broadcast."""
+        """Whether it could be sent now, but for a route none of whose steps reaches the person at this hour.
+        Raises the errors of `POST /v1/send`, or of a broadcast."""
         if record.subscriber_id is not None:
-            await self._messages.judge(record.project_id, _to_one(record), tx)
+            body, route = _to_one(record), record.route
+            try:
+                await self._messages.judge(record.project_id, body, tx, route=route)
+            except Conflict:
+                if route is None:
+                    raise
         else:
             await self._mailings.count(tx, record.project_id, _to_many(record))
 
@@ -37,11 +43,14 @@ class Sending:
         try:
             body = _to_one(record)
             await self._billing.check(record.project_id, MESSAGE)
-            judged = await self._messages.judge(record.project_id, body)
+            judged = await self._messages.judge(record.project_id, body, route=record.route)
         except BillingBlocked as error:
             return _unpaid(error)
         except ApiError as error:
-            return Outcome("failed", reason=error.code, error=error.message)
+            # If no step of a route reaches the person now, the next time may be another.
+            is_skipped = isinstance(error, Conflict) and record.route is not None
+            outcome: Literal["skipped", "failed"] = "skipped" if is_skipped else "failed"
+            return Outcome(outcome, reason=error.code, error=error.message)
         if (status := judged.receiver.status) != "active":
             return Outcome("skipped", reason=status, error=f"the subscriber is {status}")
         message = self._messages.put(unit, record.project_id, body, judged)
@@ -67,10 +76,14 @@ def _unpaid(error: BillingBlocked) -> Outcome:
 
 def _to_one(record: Record) -> SendBody:
     """Raises `ValidationFailed`: what a message to one subscriber may hold is less than a mailing's."""
-    body: dict[str, Any] = {**record.message, "subscriber_id": record.subscriber_id}
-    return validate(SendBody, body)
+    return validate(SendBody, {**_without_route(record), "subscriber_id": record.subscriber_id})
 
 
 def _to_many(record: Record) -> NewMailing:
-    message = validate(MailingMessage, record.message, languages=None)
-    return NewMailing(SOURCE, message, validate(Audience, record.audience, languages=None))
+    message = validate(MailingMessage, _without_route(record), languages=None)
+    asked = validate(Audience, record.audience, languages=None)
+    return NewMailing(SOURCE, message, asked, route_id=record.route)
+
+
+def _without_route(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.message.items() if name != "route"}

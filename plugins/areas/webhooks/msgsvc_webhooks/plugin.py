@@ -8,6 +8,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.jobs.partitioning import Partitioning
@@ -28,6 +29,7 @@ from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.outcomes import OutcomeWriter
+from msgsvc_webhooks.personal_data import PERSONAL_DATA
 from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.routes import router
 from msgsvc_webhooks.service import Webhooks
@@ -66,6 +68,11 @@ def register_migrations() -> MigrationSource:
 @hookimpl
 def register_events() -> Sequence[EventSpec]:
     return WEBHOOK_EVENTS
+
+
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
 
 
 @hookimpl

@@ -252,7 +252,10 @@ async def test_a_whole_group_of_events_is_chosen_without_scripts(
 
     events = re.search(r"<dt>Events</dt><dd>([^<]*)</dd>", shown.text)
     assert events is not None
-    assert events[1] == "batch.completed, button.clicked, delivery.failed, delivery.success"
+    assert events[1] == (
+        "batch.completed, button.clicked, delivery.delivered, delivery.failed, delivery.read,"
+        " delivery.success"
+    )
     checked = set(re.findall(r'name="groups" value="(\w+)" checked', edited.text))
     assert checked == {"sending"}
     assert none.status_code == 400

@@ -19,8 +19,8 @@ _BUTTON = (
     f"{_FONT};display:inline-block;padding:10px 18px;border-radius:8px;background:#1d4ed8;color:#ffffff;"
     "font-size:16px;font-weight:600;text-decoration:none"
 )
-# A grey that can be read on white and on black.
-_FOOTER = f"{_FONT};font-size:13px;line-height:1.5;color:#767676"
+# Paler than the text by opacity, not by a grey: it can be read on white and on the dark grey of any program.
+_FOOTER = f"{_FONT};font-size:13px;line-height:1.5;opacity:0.75"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def html_document(
     if footer is not None:
         rows.append(
             f'<tr><td dir="auto" style="{_FOOTER};padding:32px 0 0">{escape(footer.text)}'
-            f' <a href="{escape(footer.url)}" style="color:#767676">{escape(footer.label)}</a></td></tr>'
+            f' <a href="{escape(footer.url)}" style="color:inherit">{escape(footer.label)}</a></td></tr>'
         )
     return (
         f'<!DOCTYPE html>\n<html lang="{escape(lang)}"><head><meta charset="utf-8">\n'

@@ -1,7 +1,5 @@
 """Postfix and Dovecot as processes of a test, with a configuration of their own."""
 
-import datetime
-import ipaddress
 import os
 import pwd
 import shutil
@@ -15,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from msgsvc_devkit.certificates import write_certificate
 
 #: Domain of the service's mailbox, and that of people.
 OURS, THEIRS = "shop.example", "people.example"
@@ -185,8 +180,7 @@ def real_servers(gone_port: int) -> Iterator[RealServers]:
     home.chmod(0o755)
     smtp, imap = _free_port(), _free_port()
     user = pwd.getpwnam("nobody")
-    certificate = home / "server.pem"
-    certificate.write_bytes(_certificate())
+    certificate = write_certificate(home / "server.pem", "127.0.0.1")
     values = {
         "home": home,
         "ours": OURS,
@@ -246,28 +240,3 @@ def _wait_for(port: int) -> None:
         else:
             return
     raise AssertionError(f"no server on port {port}")
-
-
-def _certificate() -> bytes:
-    """A key and a certificate of 127.0.0.1, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mx.shop.example")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ) + made.public_bytes(serialization.Encoding.PEM)

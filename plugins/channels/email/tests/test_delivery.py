@@ -1,20 +1,14 @@
 """Connections, servers that take over, TLS, and what replies mean."""
 
 import asyncio
-import datetime
-import ipaddress
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from msgsvc_core.channels import OutgoingMessage, Reason
 from msgsvc_devkit import FakeClock
+from msgsvc_devkit.certificates import server_context, write_certificate
 from msgsvc_devkit.platforms.email import FakeMail, Person
 from msgsvc_devkit.platforms.email.faults import Step
 from msgsvc_email.channel import EmailChannel
@@ -160,40 +154,12 @@ async def test_a_message_that_may_have_arrived_goes_to_no_other_server(
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate of 127.0.0.1 with its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fake mail")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path / "server.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
+    return write_certificate(tmp_path / "server.pem", "127.0.0.1")
 
 
 @pytest.fixture
 async def encrypted(certificate: Path) -> AsyncIterator[FakeMail]:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate)
-    async with FakeMail(context) as platform:
+    async with FakeMail(server_context(certificate)) as platform:
         yield platform
 
 

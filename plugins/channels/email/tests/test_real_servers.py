@@ -1,6 +1,7 @@
 """The channel against Postfix and Dovecot: what a fake that we wrote could not tell."""
 
 import asyncio
+import os
 import smtplib
 import socket
 import ssl
@@ -18,7 +19,7 @@ from msgsvc_core.channels import ChannelUser, chats
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import REQUIRE_VARIABLE, ServiceFactory, Tenant
 from msgsvc_devkit.platforms.email import FakeMail, Mail
 from msgsvc_devkit.platforms.email.messages import read_mail
 from msgsvc_email import plugin
@@ -27,8 +28,8 @@ from msgsvc_helpdesk import plugin as helpdesk
 from .conftest import BASE_URL, MEDIA
 from .real_servers import GONE, PASSWORD, RealServers, real_servers, why_not
 
-# Without the servers, or without the right to start them: `why_not` says which.
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "they run")
+#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, Postfix and Dovecot.
+REQUIRED_NAME = "mail-servers"
 
 ANN = "ann@people.example"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
@@ -44,6 +45,11 @@ def gone_port() -> int:
 
 @pytest.fixture(scope="module")
 def servers(gone_port: int) -> Iterator[RealServers]:
+    """Postfix and Dovecot. Where they are missing, or may not be started, the tests are skipped, or fail if
+    they are required."""
+    if reason := why_not():
+        is_required = REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(",")
+        (pytest.fail if is_required else pytest.skip)(reason)
     with real_servers(gone_port) as servers:
         yield servers
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgsvc_core.channels import ChannelKind
+from msgsvc_core.channels import ChannelKind, ChatColours, MessengerLook
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_matrix.channel import MatrixChannel
@@ -22,6 +22,13 @@ MARK = (
     "M6.6 14.8h2.6v2.6H6.6zM10.7 14.8h2.6v2.6h-2.6zM14.8 14.8h2.6v2.6h-2.6z"
 )
 
+#: In the manner of the most used client, Element, by day and by night, with colours that are read.
+LOOK = MessengerLook(
+    light=ChatColours(ground="#ffffff", bubble="#f0f2f5", text="#1b1d22", link="#0a6f51"),
+    dark=ChatColours(ground="#101317", bubble="#21262d", text="#ebeef2", link="#3fd0a0"),
+    buttons="inside",
+)
+
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
@@ -33,6 +40,7 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
             OPERATOR_SETTINGS,
             title="Matrix",
             mark=MARK,
+            look=LOOK,
             about="Matrix, on any homeserver",
         )
     ]

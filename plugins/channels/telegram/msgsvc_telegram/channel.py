@@ -1,6 +1,7 @@
 """One Telegram bot: the implementation of the channel contract."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO, Any
@@ -16,6 +17,7 @@ from msgsvc_core.channels import (
     ChannelContext,
     ChannelHealth,
     ChannelIdentity,
+    ChannelSpending,
     DeliveryError,
     InvalidWebhook,
     MiniAppUser,
@@ -28,11 +30,13 @@ from msgsvc_core.channels import (
     WebhookHealth,
 )
 from msgsvc_core.content.markup import Span
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError
 from msgsvc_telegram.formatting import MAX_ENTITIES, appearance, too_many_entities
 from msgsvc_telegram.login import TelegramLogin
+from msgsvc_telegram.managed_bots import ManagedBots
 from msgsvc_telegram.messages import (
     Call,
     editing,
@@ -43,7 +47,9 @@ from msgsvc_telegram.messages import (
     sending,
 )
 from msgsvc_telegram.mini_app import verify_init_data
+from msgsvc_telegram.paid import PaidBroadcasts
 from msgsvc_telegram.settings import TelegramSettings
+from msgsvc_telegram.topics import GONE, Topics
 from msgsvc_telegram.updates import ALLOWED_UPDATES, read_updates
 
 HEADER = "x-telegram-bot-api-secret-token"
@@ -56,6 +62,10 @@ POLL_LIMIT = 100
 
 #: Seconds for which a failed call of Telegram's says something of now. It tries again within a minute or so.
 WEBHOOK_ERROR_S = 600
+
+#: The id of a user, and the largest one (https://core.telegram.org/api/bots/ids).
+MAX_USER_ID = 1_099_511_627_775
+_USER_ID = re.compile(r"[1-9][0-9]{0,12}")
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +81,7 @@ class TelegramChannel(Channel):
         receives_files=True,
         tells_replies=True,
         commands=True,
+        threads=True,
     )
 
     def __init__(
@@ -82,22 +93,46 @@ class TelegramChannel(Channel):
         self._is_own_address = context.is_own_address
         self._settings = settings
         self._api = BotApi(settings)
+        self.bot_maker = (
+            ManagedBots(api=self._api, profile=self.known_profile) if settings.makes_bots else None
+        )
+        self._topics = Topics(api=self._api, clock=context.clock)
         self._login = TelegramLogin.from_settings(settings, context.clock)
         self.platform_sign_in = self._login
         self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
-        self.pace = Pace(settings.per_bot_s, settings.per_chat_s, settings.per_group_min)
+        self._free_pace = Pace(settings.per_bot_s, settings.per_chat_s, settings.per_group_min)
+        self._paid_pace = replace(self._free_pace, per_bot_s=settings.paid_per_bot_s)
+        self._paid = _paid_broadcasts(context, identity, settings)
+        self.budget = self._paid.budget if self._paid else None
+
+    def parse_chat_id(self, text: str) -> str:
+        # The private chat with a user has the user's id. Those of groups and channels are negative
+        # (https://core.telegram.org/api/bots/ids).
+        if not _USER_ID.fullmatch(text) or int(text) > MAX_USER_ID:
+            raise InvalidValue("must be the id of a person's chat, which is a positive number")
+        return text
 
     # ---- out ------------------------------------------------------------------------------------
 
+    # The faster one while Stars are left: a variable of the contract, which nobody sets here.
+    @property
+    def pace(self) -> Pace:  # type: ignore[override] # nobody sets it here
+        is_paid = self._paid is not None and not self._paid.used_up
+        return self._paid_pace if is_paid else self._free_pace
+
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        sent = await self._in_chat(chat_id, message, sending(_chat(chat_id), message))
+        sent = await self._send(chat_id, message)
         message_id = sent.get("message_id") if isinstance(sent, dict) else None
         if type(message_id) is not int:
             raise DeliveryError(
                 Reason.PLATFORM_UNAVAILABLE, "sent, but without a message_id", in_doubt=True
             )
         return str(message_id)
+
+    async def open_thread(self, chat_id: str, title: str) -> str | None:
+        # In groups only administrators open topics, and messages there aren't listened to.
+        return None if self.is_group(chat_id) else await self._topics.open(_chat(chat_id), title)
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         # A caption is edited by another method; the caller need not know what was sent.
@@ -146,13 +181,20 @@ class TelegramChannel(Channel):
         username = bot.get("username") if isinstance(bot, dict) else None
         if not isinstance(name, str) or not isinstance(username, str):
             return ChannelHealth(ok=False, detail="getMe: no answer of the Bot API")
+        self._topics.learn(bot)
         account = bot.get("id")
         return ChannelHealth(
             ok=True,
-            detail=f"@{username}{await self._webhook_trouble()}",
+            detail=f"@{username}{self._making_trouble(bot)}{await self._webhook_trouble()}",
             profile=BotProfile(name, username),
             account=None if account is None else str(account),
         )
+
+    def _making_trouble(self, bot: dict[str, Any]) -> str:
+        """Why the bot can't make others as it should; empty if it can, or is not to."""
+        if self.bot_maker is None or bot.get("can_manage_bots") is True:
+            return ""
+        return "; it can't make bots before bot management is enabled in @BotFather"
 
     def problem(self, message: OutgoingMessage) -> str | None:
         if message.media is None and not message.text.strip():
@@ -168,6 +210,20 @@ class TelegramChannel(Channel):
     def is_group(self, chat_id: str) -> bool:
         return chat_id.startswith("-")
 
+    async def _send(self, chat_id: str, message: OutgoingMessage) -> Any:
+        """Sends, for Stars where that is needed and they are left."""
+        call = sending(_chat(chat_id), message)
+        if self._paid is None:
+            return await self._in_chat(chat_id, message, call)
+        paid = await self._paid.params()
+        call.params.update(paid)
+        try:
+            return await self._in_chat(chat_id, message, call)
+        except DeliveryError as error:
+            if not error.in_doubt:
+                self._paid.refund(paid)
+            raise
+
     async def _edit(
         self, chat_id: str, message_ref: str, message: OutgoingMessage, *, caption: bool
     ) -> None:
@@ -180,13 +236,17 @@ class TelegramChannel(Channel):
                 raise
 
     async def _in_chat(self, chat_id: str, message: OutgoingMessage | None, call: Call) -> Any:
-        """Makes the call, where the group is now if it was turned into a supergroup.
+        """Makes the call, where the group is now if it was turned into a supergroup, and outside of its topic
+        if that was deleted.
 
         The core knows the old id only, so its next call goes the same way.
         """
         try:
             return await self._call(call, message)
         except BotApiError as error:
+            if error.says(GONE) and call.params.pop("message_thread_id", None) is not None:
+                log.info("topic_gone", channel=self.key)
+                return await self._call(call, message)
             if error.migrated_to is None:
                 raise
             log.info("group_moved", channel=self.key, chat_id=chat_id, to=error.migrated_to)
@@ -215,11 +275,15 @@ class TelegramChannel(Channel):
 
     # ---- in -------------------------------------------------------------------------------------
 
+    @property
+    def _allowed_updates(self) -> tuple[str, ...]:
+        return (*ALLOWED_UPDATES, *([] if self.bot_maker is None else ["managed_bot"]))
+
     async def set_webhook(self, url: str, secret: str) -> None:
         # What Telegram has kept for us stays: updates are taken once, however they come.
         await self._api.call(
             "setWebhook",
-            {"url": url, "secret_token": secret, "allowed_updates": ALLOWED_UPDATES},
+            {"url": url, "secret_token": secret, "allowed_updates": self._allowed_updates},
         )
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
@@ -294,7 +358,7 @@ class TelegramChannel(Channel):
         params: dict[str, Any] = {
             "timeout": POLL_S,
             "limit": POLL_LIMIT,
-            "allowed_updates": ALLOWED_UPDATES,
+            "allowed_updates": self._allowed_updates,
         }
         if cursor is not None:
             params["offset"] = number(cursor, Reason.UNKNOWN, "update")
@@ -345,4 +409,18 @@ def _explained(error: BotApiError) -> BotApiError:
         error.reason,
         f"{error.text} (another program, or another deployment of this one, asks for the updates of"
         " the same bot; each bot needs a token of its own)",
+    )
+
+
+def _paid_broadcasts(
+    context: ChannelContext, identity: ChannelIdentity, settings: TelegramSettings
+) -> PaidBroadcasts | None:
+    if settings.paid_broadcast_stars is None:
+        return None
+    return PaidBroadcasts(
+        key=identity.key,
+        clock=context.clock,
+        spending=ChannelSpending(clock=context.clock, db=context.db),
+        stars=settings.paid_broadcast_stars,
+        free_per_s=settings.per_bot_s,
     )

@@ -37,6 +37,8 @@ class Call:
 def sending(chat_id: int, message: OutgoingMessage) -> Call:
     """The call that sends `message`; the file's parameter is set later."""
     params: dict[str, Any] = {"chat_id": chat_id}
+    if message.thread is not None:
+        params["message_thread_id"] = number(message.thread, Reason.INVALID_MESSAGE, "topic")
     if message.silent:
         params["disable_notification"] = True
     if message.buttons:
@@ -102,9 +104,10 @@ def _text(message: OutgoingMessage, text_field: str, entities_field: str) -> dic
 
 
 def _button(button: Button) -> dict[str, str]:
+    shown = {"text": button.text} | ({"style": button.style} if button.style else {})
     if button.url is not None:
-        return {"text": button.text, "url": button.url}
-    return {"text": button.text, "callback_data": button.data or ""}
+        return shown | {"url": button.url}
+    return shown | {"callback_data": button.data or ""}
 
 
 def _fits(data: str) -> bool:

@@ -98,6 +98,8 @@ class Message(_Object):
     caption: Text | None = None
     reply_markup: Keyboard | None = None
     reply_to_message: RepliedMessage | None = None
+    message_thread_id: Id | None = None
+    is_topic_message: bool = False
     photo: Photo = None
     video: File = None
     animation: File = None
@@ -105,6 +107,12 @@ class Message(_Object):
     voice: File = None
     audio: File = None
     document: File = None
+
+    @property
+    def topic(self) -> str | None:
+        """The topic that it is in. Elsewhere too a `message_thread_id` may name what is replied to."""
+        thread = self.message_thread_id
+        return str(thread) if self.is_topic_message and thread is not None else None
 
 
 class CallbackQuery(_Object):
@@ -124,6 +132,13 @@ class ChatMemberUpdated(_Object):
     new_chat_member: ChatMember
 
 
+class ManagedBotUpdated(_Object):
+    """A bot that this one manages was made, or has another token or owner."""
+
+    user: User
+    bot: User
+
+
 class RawUpdate(_Object):
     """Messages are kept raw too, to detect their kind."""
 
@@ -132,3 +147,4 @@ class RawUpdate(_Object):
     edited_message: dict[str, Any] | None = None
     callback_query: CallbackQuery | None = None
     my_chat_member: ChatMemberUpdated | None = None
+    managed_bot: ManagedBotUpdated | None = None

@@ -22,6 +22,10 @@ LOOK = MessengerLook(
         link="#1a6fb0",
         button="#55734d",
         button_text="#ffffff",
+        button_primary="#1d6fb8",
+        button_success="#23783c",
+        button_danger="#c2352b",
+        button_styled_text="#ffffff",
     ),
     dark=ChatColours(
         ground="#0e1621",
@@ -30,6 +34,10 @@ LOOK = MessengerLook(
         link="#6ab3f3",
         button="#2b3a4a",
         button_text="#ffffff",
+        button_primary="#2a6fad",
+        button_success="#2c7a43",
+        button_danger="#b8382f",
+        button_styled_text="#ffffff",
     ),
 )
 
@@ -41,7 +49,7 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
             "telegram",
             TelegramSettings,
             TelegramChannel,
-            operator_settings=frozenset({"base_url", "login_url", "proxy"}),
+            operator_settings=frozenset({"base_url", "login_url", "makes_bots", "proxy"}),
             title="Telegram",
             mark=MARK,
             look=LOOK,

@@ -45,6 +45,11 @@ class TelegramSettings(Section):
         True,
         description="Whether the bot's command menu is set; `false` keeps the one set with @BotFather.",
     )
+    makes_bots: bool = Field(
+        False,
+        description="Whether projects get bots of their own by this one, in one tap and without a token; for "
+        "a bot with bot management enabled in @BotFather.",
+    )
     login_client_id: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._-]{1,100}$",
@@ -62,7 +67,23 @@ class TelegramSettings(Section):
         description="Issuer of Telegram's OpenID Connect, the base URL of its page and its calls.",
     )
     per_bot_s: float = Field(
-        30.0, gt=0, description="Messages per second (Telegram: 30, more only for paid broadcasts)."
+        30.0,
+        gt=0,
+        description="Messages per second (Telegram: 30, more only for paid broadcasts: "
+        "`paid_broadcast_stars`).",
+    )
+    paid_broadcast_stars: int | None = Field(
+        None,
+        ge=1,
+        le=10_000_000,
+        description="Telegram Stars of the bot's balance that it may spend a day (UTC) to send faster than "
+        "`per_bot_s`, 0.1 Stars for each message beyond it; without them it sends no faster.",
+    )
+    paid_per_bot_s: float = Field(
+        1000.0,
+        gt=0,
+        le=1000,
+        description="Messages per second while Stars are left (Telegram: up to 1000).",
     )
     per_chat_s: float = Field(1.0, gt=0, description="Messages per second to one chat.")
     per_group_min: float = Field(20.0, gt=0, description="Messages per minute to one group.")

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from msgsvc_core.channels import (
     Blocked,
+    BotCreated,
     ButtonPressed,
     ChannelUser,
     MessageEdited,
@@ -18,7 +19,13 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_telegram.files import files_of
-from msgsvc_telegram.models import CallbackQuery, ChatMemberUpdated, Message, RawUpdate
+from msgsvc_telegram.models import (
+    CallbackQuery,
+    ChatMemberUpdated,
+    ManagedBotUpdated,
+    Message,
+    RawUpdate,
+)
 
 #: The kinds that we ask for.
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
@@ -82,6 +89,8 @@ def _read(found: RawUpdate, raw: dict[str, Any]) -> Update | None:
         return _pressed(update_id, found.callback_query)
     if found.my_chat_member is not None:
         return _membership(update_id, found.my_chat_member)
+    if found.managed_bot is not None:
+        return _made(update_id, found.managed_bot)
     return None
 
 
@@ -93,11 +102,14 @@ def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | 
     start = _START.fullmatch(message.text or "")
     if start:
         payload = start["payload"] or ""
-        return Started(update_id=update_id, chat_id=chat_id, user=user, payload=payload)
+        return Started(
+            update_id=update_id, chat_id=chat_id, user=user, thread=message.topic, payload=payload
+        )
     return MessageReceived(
         update_id=update_id,
         chat_id=chat_id,
         user=user,
+        thread=message.topic,
         text=text or "",
         files=files_of(message),
         message_ref=str(message.message_id),
@@ -115,6 +127,7 @@ def _edited(update_id: str, message: Message) -> Update | None:
         update_id=update_id,
         chat_id=str(message.chat.id),
         user=user,
+        thread=message.topic,
         message_ref=str(message.message_id),
         text=text or "",
         files=files,
@@ -141,6 +154,7 @@ def _pressed(update_id: str, query: CallbackQuery) -> Update | None:
         update_id=update_id,
         chat_id=str(message.chat.id),
         user=query.sender.channel_user(),
+        thread=message.topic,
         data=query.data,
         message_ref=str(message.message_id),
         button_ref=query.id,
@@ -155,6 +169,18 @@ def _membership(update_id: str, change: ChatMemberUpdated) -> Update | None:
         return None
     user = change.sender.channel_user()
     return kind(update_id=update_id, chat_id=str(change.chat.id), user=user)
+
+
+def _made(update_id: str, change: ManagedBotUpdated) -> Update | None:
+    if change.bot.username is None:
+        return None
+    return BotCreated(
+        update_id=update_id,
+        chat_id=str(change.user.id),
+        user=change.user.channel_user(),
+        account=str(change.bot.id),
+        username=change.bot.username,
+    )
 
 
 def _where(error: ValidationError) -> str:

@@ -35,6 +35,7 @@ class TelegramSide(Messenger):
             "base_url": telegram.url,
             "receiving": receiving,
         }
+        telegram.bot.has_topics = True
         self.user = ChannelUser(str(person.user_id), "Anna", "anna_k", "ru")
         self.chat_id = str(person.user_id)
 
@@ -55,6 +56,12 @@ class TelegramSide(Messenger):
         # Telegram keeps no name of a picture.
         name = None if kind == "photo" else filename
         await self._person.send_file(kind, content, name=name, caption=text or None)
+
+    async def write_in(self, thread: str, text: str) -> None:
+        await self._person.write(text, topic=int(thread))
+
+    async def end_thread(self, thread: str) -> None:
+        self._person.delete_topic(int(thread))
 
     async def edit_text(self, text: str) -> None:
         await self._person.edit(text)
@@ -85,6 +92,7 @@ class TelegramSide(Messenger):
                 ),
                 MEDIA_TYPES[one.file.kind] if one.file else None,
                 one.silent,
+                None if one.topic is None else str(one.topic),
             )
             for one in self._person.messages
         ]

@@ -99,6 +99,8 @@ async def test_entities_must_be_whole_nested_and_in_the_text(telegram, call, ent
         ({"text": "b", "url": "http://localhost:9000/back"}, False),
         ({"text": "b", "url": "http://127.0.0.1:9000/back"}, True),
         ({"text": " ", "callback_data": "x"}, False),
+        ({"text": "b", "callback_data": "x", "style": "danger"}, True),
+        ({"text": "b", "callback_data": "x", "style": "warning"}, False),
         ({"text": "b", "callback_data": "x", "url": "https://a.example"}, False),
         ({"text": "b"}, False),
         ({"callback_data": "x"}, False),

@@ -25,7 +25,8 @@ def chat(person) -> str:
 
 
 async def test_a_message_is_shown_with_its_look_and_buttons(channel, anna):
-    rows = ((Button("Yes", data="y" * 64), Button("Site", url="https://shop.example/?a=b")),)
+    yes = Button("Yes", data="y" * 64, style="success")
+    rows = ((yes, Button("Site", url="https://shop.example/?a=b")),)
 
     ref = await channel.send(chat(anna), OutgoingMessage("*Hi*, <b>", "markdown", rows))
 
@@ -35,7 +36,7 @@ async def test_a_message_is_shown_with_its_look_and_buttons(channel, anna):
     assert message.entities == [{"type": "italic", "offset": 0, "length": 2}]
     assert message.buttons == [
         [
-            {"text": "Yes", "callback_data": "y" * 64},
+            {"text": "Yes", "style": "success", "callback_data": "y" * 64},
             {"text": "Site", "url": "https://shop.example/?a=b"},
         ]
     ]

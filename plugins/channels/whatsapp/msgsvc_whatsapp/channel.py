@@ -56,6 +56,7 @@ class WhatsAppChannel(Channel):
         receives_files=True,
         tells_replies=True,
         hook_methods=frozenset({"GET", "POST"}),
+        reports=frozenset({"delivered", "read"}),
     )
 
     def __init__(

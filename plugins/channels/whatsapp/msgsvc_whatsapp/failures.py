@@ -141,6 +141,11 @@ def detail_of(error: Mapping[str, Any]) -> str:
     return next((one for one in words if isinstance(one, str) and one), "no details")
 
 
+def reason_of(code: Any) -> Reason:
+    """Why a message was not delivered that had been accepted, by the code in its status."""
+    return _reason(200, code, None) if type(code) is int else Reason.UNKNOWN
+
+
 def _reason(status: int, code: int, subcode: Any) -> Reason:
     if code in PERMISSIONS or (code == 100 and subcode == NO_SUCH_OBJECT):
         return Reason.BOT_BANNED

@@ -13,16 +13,18 @@ from msgsvc_core.channels import (
     ButtonPressed,
     ChannelUser,
     ChatMoved,
+    DeliveryReported,
     MediaType,
     MessageEdited,
     MessageReceived,
+    Reason,
     ReceivedFile,
     Started,
     Unblocked,
     Update,
 )
 from msgsvc_core.channels.commands import START_PAYLOAD
-from msgsvc_whatsapp.failures import OPTED_OUT, detail_of
+from msgsvc_whatsapp.failures import OPTED_OUT, detail_of, reason_of
 from msgsvc_whatsapp.messages import data_of
 
 log = structlog.get_logger(__name__)
@@ -41,6 +43,9 @@ _START = re.compile(r"/?(?:start|старт)(?:\s+(\S+))?", re.IGNORECASE)
 
 #: A text that unsubscribes: what people write to businesses, and carriers ask them to take.
 _STOP = re.compile(r"(?:stop|unsubscribe|стоп|отписаться)[.!]?", re.IGNORECASE)
+
+#: Unix time, until the year 5138.
+_SECONDS = re.compile(r"[0-9]{1,11}", re.ASCII)
 
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 
@@ -88,26 +93,25 @@ def _of_change(field: Any, value: _Value) -> Iterator[Update]:
     for name, read in _LISTS.items():
         for one in _objects(value.fields, name):
             try:
-                update = read(one, value)
+                yield from read(one, value)
             except Unreadable as error:
                 log.warning("update_skipped", channel=value.channel, error=f"{name}: {error}")
-                continue
-            if update is not None:
-                yield update
     for reported in _objects(value.fields, "errors"):
         code, detail = reported.get("code"), detail_of(reported)
         log.warning("platform_reports", channel=value.channel, code=code, detail=detail)
 
 
-def _message(message: Mapping[str, Any], value: _Value) -> Update | None:
+def _message(message: Mapping[str, Any], value: _Value) -> Iterator[Update]:
     if message.get("group_id") is not None:
         log.debug("group_message_ignored", channel=value.channel)
-        return None
+        return
     kind = _text(message, "type")
     read = _MESSAGES.get(kind)
     if read is None:
         raise Unreadable("type: unknown, or with nothing that could be handed on")
-    return read(message, value)
+    update = read(message, value)
+    if update is not None:
+        yield update
 
 
 def _written(message: Mapping[str, Any], value: _Value) -> Update:
@@ -191,36 +195,54 @@ def _system(message: Mapping[str, Any], value: _Value) -> Update | None:
     )
 
 
-def _status(status: Mapping[str, Any], value: _Value) -> Update | None:
-    """The fate of a message that was accepted. Only failures are of interest, and of these an opting out
-    alone is an update."""
-    if status.get("status") != "failed":
-        return None
+def _status(status: Mapping[str, Any], value: _Value) -> Iterator[Update]:
+    """What became of a message that was accepted. If the user has opted out, that is told too: the message
+    may be none of a project."""
+    ref, state = _text(status, "id"), status.get("status")
+    if state in {"delivered", "read"}:
+        yield DeliveryReported(
+            update_id=f"status:{ref}:{state}", message_ref=ref, state=state, at_ms=_at_ms(status)
+        )
+    if state != "failed":
+        return
     errors = _objects(status, "errors")
     codes = [error.get("code") for error in errors]
+    detail = detail_of(errors[0]) if errors else "no details"
     log.warning(
         "message_not_delivered",
         channel=value.channel,
-        message_ref=_text(status, "id"),
+        message_ref=ref,
         code=codes[0] if codes else None,
-        detail=detail_of(errors[0]) if errors else "no details",
+        detail=detail,
     )
-    if OPTED_OUT not in codes:
-        return None
-    user = _user(status, value, "recipient_user_id", "recipient_id")
-    update_id = f"status:{_text(status, 'id')}"
-    return Blocked(update_id=update_id, chat_id=user.user_id, user=user)
+    yield DeliveryReported(
+        update_id=f"status:{ref}:failed",
+        message_ref=ref,
+        state="failed",
+        at_ms=_at_ms(status),
+        reason=reason_of(codes[0]) if codes else Reason.UNKNOWN,
+        detail=detail,
+    )
+    if OPTED_OUT in codes:
+        user = _user(status, value, "recipient_user_id", "recipient_id")
+        yield Blocked(update_id=f"status:{ref}", chat_id=user.user_id, user=user)
 
 
-def _preference(preference: Mapping[str, Any], value: _Value) -> Update | None:
+def _at_ms(status: Mapping[str, Any]) -> int | None:
+    """The time of a status, in seconds as text; None if it can't be read."""
+    at = status.get("timestamp")
+    return int(at) * 1000 if isinstance(at, str) and _SECONDS.fullmatch(at) else None
+
+
+def _preference(preference: Mapping[str, Any], value: _Value) -> Iterator[Update]:
     user = _user(preference, value, "user_id", "wa_id")
     wish, when = preference.get("value"), preference.get("timestamp")
     kinds: dict[Any, type[Update]] = {"stop": Blocked, "resume": Unblocked}
     if wish not in kinds:
         log.info("preference_ignored", channel=value.channel)
-        return None
+        return
     update_id = f"preference:{user.user_id}:{when}:{wish}"
-    return kinds[wish](update_id=update_id, chat_id=user.user_id, user=user)
+    yield kinds[wish](update_id=update_id, chat_id=user.user_id, user=user)
 
 
 _MESSAGES: Mapping[str, Callable[[Mapping[str, Any], _Value], Update | None]] = {
@@ -232,7 +254,7 @@ _MESSAGES: Mapping[str, Callable[[Mapping[str, Any], _Value], Update | None]] = 
     "system": _system,
 }
 
-_LISTS: Mapping[str, Callable[[Mapping[str, Any], _Value], Update | None]] = {
+_LISTS: Mapping[str, Callable[[Mapping[str, Any], _Value], Iterator[Update]]] = {
     "messages": _message,
     "statuses": _status,
     "user_preferences": _preference,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -103,6 +104,13 @@ class WhatsAppMessenger(Messenger):
         else:
             done: dict[Fault, Break] = {"504": "gateway", "reset": "lost"}
             self._platform.faults.break_next(done.get(fault, fault))  # type: ignore[arg-type] - the other names are the same
+
+    async def report(
+        self, ref: str, state: Literal["accepted", "delivered", "read", "failed"]
+    ) -> None:
+        failure = Refused(400, 131026, "Message undeliverable") if state == "failed" else None
+        status = "sent" if state == "accepted" else state
+        self._platform.tell_status(self._ann, ref, status, failure)
 
     async def kill(self) -> None:
         await self._platform.kill()

@@ -10,6 +10,7 @@ from msgsvc_core.channels import (
     Button,
     ButtonPressed,
     ChatMoved,
+    DeliveryReported,
     InvalidWebhook,
     MessageReceived,
     Reason,
@@ -154,9 +155,10 @@ async def test_a_message_that_was_not_delivered_is_logged_without_who_it_was_for
     platform.webhooks.all.clear()
     ref = await send_to(channel, ann)
     with capture_logs() as logs:
-        updates = received(channel, platform)
+        [update] = received(channel, platform)
 
-    assert updates == []
+    assert isinstance(update, DeliveryReported)
+    assert (update.message_ref, update.state, update.reason) == (ref, "failed", "invalid_message")
     [line] = [line for line in logs if line["event"] == "message_not_delivered"]
     assert (line["message_ref"], line["code"]) == (ref, 131047)
     assert ann.user_id not in str(logs)
@@ -168,10 +170,25 @@ async def test_a_message_that_an_opted_out_user_did_not_get_blocks_them(channel,
     failed = Refused(400, 131050, "Opted out").in_status
     status = {"id": "wamid.7", "status": "failed", "recipient_user_id": ann.user_id}
     platform.tell({"statuses": [{**status, "errors": [failed]}]})
-    [update] = received(channel, platform)
+    [report, update] = received(channel, platform)
 
+    assert isinstance(report, DeliveryReported)
+    assert report.reason == "user_blocked_bot"
     assert isinstance(update, Blocked)
     assert update.user.user_id == ann.user_id
+
+
+async def test_a_message_that_was_read_is_reported_with_the_time(channel, platform, ann):
+    ref = await send_to(channel, ann)
+    platform.webhooks.all.clear()
+    await ann.read()
+    for timestamp in ("1790000000", "soon", 1790000000):
+        platform.tell({"statuses": [{"id": ref, "status": "read", "timestamp": timestamp}]})
+    reports = received(channel, platform)
+
+    assert [report.state for report in reports] == ["read"] * 4
+    assert {report.message_ref for report in reports} == {ref}
+    assert [report.at_ms for report in reports[1:]] == [1790000000_000, None, None]
 
 
 async def test_a_new_phone_number_moves_the_chat(channel, platform, ann):

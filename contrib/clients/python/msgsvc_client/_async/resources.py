@@ -169,11 +169,127 @@ class AsyncProjectResource:
         return await self._caller.json(call, models.ProjectAnswer.from_data)
 
 
+class AsyncChannelsRequestsResource:
+    """`client.channels.requests`"""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.ChannelRequestAnswer]:
+        """Lists the project's requests for bots, newest first, until a day after they expire.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/channel-requests",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.ChannelRequestAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def create(
+        self,
+        *,
+        name: str,
+        plugin: str,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.ChannelRequestAnswer:
+        """Asks for a bot that a person makes on the messenger in one tap, without a token to paste.
+
+        Whoever opens `link` within an hour and confirms there has made the bot, named like the
+        project. It
+        becomes the channel `name` a moment later; `status` tells of it. An earlier request of that
+        name is
+        cancelled.
+
+        Arguments:
+            name: Name of the channel that the bot becomes; with the name of a shared channel, it
+                replaces that one for the project.
+            plugin: Kind of messenger, of which the service has a bot that makes others.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/channel-requests",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "name": name,
+                "plugin": plugin,
+            }
+        )
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
+
+    async def get(
+        self,
+        channel_request_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.ChannelRequestAnswer:
+        """Shows a request for a bot, and whether the bot is made and connected.
+
+        Arguments:
+            channel_request_id: The request for a bot.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/channel-requests/{segment(channel_request_id)}",
+            timeout_s=timeout_s,
+        )
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
+
+    async def cancel(
+        self,
+        channel_request_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.ChannelRequestAnswer:
+        """Cancels a request that waits for its bot: a bot made on its link is not connected.
+
+        Refused with `conflict` once the bot is made, and for a request that has ended.
+
+        Arguments:
+            channel_request_id: The request for a bot.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/channel-requests/{segment(channel_request_id)}/cancel",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
+
+
 class AsyncChannelsResource:
     """`client.channels`"""
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
+        self.requests = AsyncChannelsRequestsResource(caller)
 
     def list(
         self,
@@ -1196,6 +1312,341 @@ class AsyncPermissionsResource:
         await self._caller.nothing(call)
 
 
+class AsyncPeopleResource:
+    """`client.people`"""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.PersonAnswer]:
+        """Lists people with all their addresses, by `external_id`; subscribers without one are not among
+        them.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/people",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.PersonAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def get(
+        self,
+        *,
+        external_id: str,
+        timeout_s: float | None = None,
+    ) -> models.PersonAnswer:
+        """Shows a person by your own id, with all addresses and accounts.
+
+        The id is a parameter, because it may contain any characters, such as a slash.
+
+        Arguments:
+            external_id: Your own id of the person, 1-128 printable characters.
+
+        Error codes: invalid_external_id, subscriber_not_found
+        """
+        call = Call(
+            "GET",
+            "/v1/people/lookup",
+            timeout_s=timeout_s,
+            query={
+                "external_id": external_id,
+            },
+        )
+        return await self._caller.json(call, models.PersonAnswer.from_data)
+
+    async def set_consent(
+        self,
+        *,
+        external_id: str,
+        channel: str,
+        consent: Literal["subscribed", "unsubscribed"],
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.PersonAnswer:
+        """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
+
+        Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves
+        alone.
+
+        Arguments:
+            external_id: Your own id of the person, 1-128 printable characters.
+            channel: Messenger, by its channel's name in `GET /v1/project`.
+            consent: `subscribed` people get your messages on this channel; `unsubscribed` ones ended
+                that, blocked the bot, never began, or you ended it.
+
+        Error codes: bad_request, invalid_external_id, subscriber_not_found, conflict,
+            idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/people/consent",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "external_id": external_id,
+                "channel": channel,
+                "consent": consent,
+            }
+        )
+        return await self._caller.json(call, models.PersonAnswer.from_data)
+
+    async def merge(
+        self,
+        *,
+        external_id: str,
+        into: str,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.PersonAnswer:
+        """Merges two people: all subscribers with `external_id` get the id `into`.
+
+        One-time codes and sign-ins in progress go on, and open personal links lead to the id that
+        stays. People
+        who both have an account on a channel are refused, because a person has one per channel.
+
+        Arguments:
+            external_id: The id that ends. All subscribers who have it get the other.
+            into: The id that stays.
+
+        Error codes: bad_request, invalid_external_id, subscriber_not_found, conflict,
+            idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/people/merge",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "external_id": external_id,
+                "into": into,
+            }
+        )
+        return await self._caller.json(call, models.PersonAnswer.from_data)
+
+    async def split(
+        self,
+        *,
+        subscriber_id: str,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.SubscriberAnswer:
+        """Takes a subscriber out of a person: they keep everything but the `external_id`.
+
+        Arguments:
+            subscriber_id: A person on one channel of the project.
+
+        Error codes: bad_request, subscriber_not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/people/split",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "subscriber_id": subscriber_id,
+            }
+        )
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
+
+    async def start_import(
+        self,
+        content: bytes | BinaryIO,
+        *,
+        filename: str,
+        content_type: str = "application/octet-stream",
+        channel: str | None = None,
+        consent: Literal["subscribed", "unsubscribed"] | None = None,
+        same_bot: bool | None = None,
+        mapping: str | None = None,
+        dry_run: bool | None = None,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.ImportAnswer:
+        """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
+
+        Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`,
+        `channel`,
+        `first_name`, `language`, `tags`, `permissions`, `attributes` (JSON), `consent`. People who are
+        known get
+        what they lack; whether they are subscribed, their language and permissions stay. The same file
+        again
+        changes nothing. The rows are deleted as they are taken in.
+
+        Arguments:
+            channel: The channel of rows without a column `channel`.
+            consent: Of rows without a column `consent`. `subscribed` only if you have the consent of
+                all of them: `unsubscribed` people get one-time codes and sign-ins alone.
+            same_bot: The file is of this very bot, with another program until now: who started it
+                there need not start it again. Only for your own bot.
+            mapping: Columns of the file by our names, as a JSON object. Other columns keep their name.
+            dry_run: Only report what the import would do.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/people/imports",
+            timeout_s=timeout_s,
+            query={
+                "channel": channel,
+                "consent": consent,
+                "same_bot": same_bot,
+                "mapping": mapping,
+                "dry_run": dry_run,
+            },
+        )
+        call = call.with_key(idempotency_key)
+        data = content if isinstance(content, bytes) else content.read()
+        call = call.with_file("file", data, filename, content_type)
+        return await self._caller.json(call, models.ImportAnswer.from_data)
+
+    def list_imports(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.ImportAnswer]:
+        """Lists the project's imports, newest first, for `limits.import_days`.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/people/imports",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.ImportAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def get_import(
+        self,
+        import_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.ImportAnswer:
+        """Shows the progress of an import.
+
+        Arguments:
+            import_id: The import's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/people/imports/{segment(import_id)}",
+            timeout_s=timeout_s,
+        )
+        return await self._caller.json(call, models.ImportAnswer.from_data)
+
+    def get_import_report(
+        self,
+        import_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> AsyncCsvExport:
+        """Streams, as CSV, each row that was refused or of which there is something to say, and why.
+
+        `line` is that of the file; `outcome` is `refused`, `consent_kept` or `must_start`.
+
+        Arguments:
+            import_id: The import's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/people/imports/{segment(import_id)}/report",
+            timeout_s=timeout_s,
+        )
+        return AsyncCsvExport(self._caller, call)
+
+    async def cancel_import(
+        self,
+        import_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.ImportAnswer:
+        """Ends an import where it is. What is done stays done; the other rows are deleted.
+
+        Arguments:
+            import_id: The import's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/people/imports/{segment(import_id)}/cancel",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.ImportAnswer.from_data)
+
+    async def export(
+        self,
+        *,
+        external_id: str | None = None,
+        subscriber_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.PersonalDataAnswer:
+        """Shows all that is stored about a person, for a request of that person.
+
+        For each channel there are the profile and, by section, messages, events, files, one-time codes
+        (without
+        the codes), form answers, tickets with internal notes, sign-ins and what further plugins
+        declare. Look
+        through it before you hand it on: tickets may name other people.
+
+        Arguments:
+            external_id: The person with this id of yours, on all channels.
+            subscriber_id: One subscriber, e.g. without an `external_id`.
+
+        Error codes: invalid_external_id, mutually_exclusive_identifiers, subscriber_not_found
+        """
+        call = Call(
+            "GET",
+            "/v1/people/export",
+            timeout_s=timeout_s,
+            query={
+                "external_id": external_id,
+                "subscriber_id": subscriber_id,
+            },
+        )
+        return await self._caller.json(call, models.PersonalDataAnswer.from_data)
+
+
 class AsyncMessagesResource:
     """`client.messages`"""
 
@@ -1208,6 +1659,7 @@ class AsyncMessagesResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | NotGiven | None = NOT_GIVEN,
@@ -1231,6 +1683,9 @@ class AsyncMessagesResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
+            route: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on
+                its channels in their order, until one of them is reached. It remains one message, with
+                one outcome.
             template: Key of a template, in place of `text`, `format`, `media` and `buttons`.
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
                 without a default in the template are required.
@@ -1262,6 +1717,7 @@ class AsyncMessagesResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
+                "route": route,
                 "template": template,
                 "variables": variables,
                 "text": text,
@@ -1657,6 +2113,143 @@ class AsyncTemplatesResource:
         return await self._caller.json(call, models.PreviewAnswer.from_data)
 
 
+class AsyncRoutesResource:
+    """`client.routes`"""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.RouteAnswer]:
+        """Lists the project's routes, newest first.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/routes",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.RouteAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def create(
+        self,
+        *,
+        name: str,
+        steps: Sequence[bodies.RouteStep],
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.RouteAnswer:
+        """Creates a route: the channels on which a person is tried, in their order.
+
+        A step is passed over if the person can't be reached by it at that moment: they are not on the
+        channel,
+        unsubscribed or blocked its bot, the bot is stopped, or it is outside the step's `hours`.
+
+        Arguments:
+            name: What people choose it by; no other route of the project has it.
+            steps: The channels, in the order in which they are tried.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/routes",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "name": name,
+                "steps": steps,
+            }
+        )
+        return await self._caller.json(call, models.RouteAnswer.from_data)
+
+    async def get(
+        self,
+        route_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.RouteAnswer:
+        """Shows one route.
+
+        Arguments:
+            route_id: The route, from `POST /v1/routes`.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/routes/{segment(route_id)}",
+            timeout_s=timeout_s,
+        )
+        return await self._caller.json(call, models.RouteAnswer.from_data)
+
+    async def update(
+        self,
+        route_id: str,
+        *,
+        name: str | NotGiven = NOT_GIVEN,
+        steps: Sequence[bodies.RouteStep] | NotGiven = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.RouteAnswer:
+        """Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
+
+        Arguments:
+            route_id: The route, from `POST /v1/routes`.
+            name: What people choose it by; no other route of the project has it.
+            steps: New steps; they replace all there are.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
+        """
+        call = Call(
+            "PATCH",
+            f"/v1/routes/{segment(route_id)}",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "name": name,
+                "steps": steps,
+            }
+        )
+        return await self._caller.json(call, models.RouteAnswer.from_data)
+
+    async def delete(
+        self,
+        route_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Deletes a route. What is being sent by it goes on.
+
+        Arguments:
+            route_id: The route, from `POST /v1/routes`.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "DELETE",
+            f"/v1/routes/{segment(route_id)}",
+            timeout_s=timeout_s,
+        )
+        await self._caller.nothing(call)
+
+
 class AsyncFilesResource:
     """`client.files`"""
 
@@ -2045,6 +2638,8 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
         state: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
         lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
         match: bool | NotGiven = NOT_GIVEN,
@@ -2065,6 +2660,9 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
             callback_url: Where the bot sends the person back with the code; must equal that of one of
                 the static links. Without it, poll the status.
             channel: Offer only this channel; without it, all that can ask.
+            must_prove: Only channels that prove one of these are offered and accepted: an `account` on
+                a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
+                vouches for. Empty: any channel.
             address: Email address or phone number, on the `channel` where people are known by one: the
                 question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
                 another person started.
@@ -2085,6 +2683,7 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 "state": state,
                 "callback_url": callback_url,
                 "channel": channel,
+                "must_prove": must_prove,
                 "address": address,
                 "lang": lang,
                 "match": match,
@@ -2162,6 +2761,8 @@ class AsyncAuthLinksResource:
         name: str,
         callback_url: str,
         match: bool | NotGiven = NOT_GIVEN,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.StaticLinkAnswer:
@@ -2173,6 +2774,9 @@ class AsyncAuthLinksResource:
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
             match: Whether the hosted page shows a number that the person has to choose in the bot.
+            must_prove: Only channels that prove one of these are offered and accepted: an `account` on
+                a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
+                vouches for. Empty: any channel.
 
         Error codes: bad_request, invalid_url, conflict, idempotency_conflict, payload_too_large,
             too_early
@@ -2189,6 +2793,7 @@ class AsyncAuthLinksResource:
                 "name": name,
                 "callback_url": callback_url,
                 "match": match,
+                "must_prove": must_prove,
             }
         )
         return await self._caller.json(call, models.StaticLinkAnswer.from_data)
@@ -2220,15 +2825,21 @@ class AsyncAuthLinksResource:
         name: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven = NOT_GIVEN,
         match: bool | NotGiven = NOT_GIVEN,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.StaticLinkAnswer:
-        """Changes name, callback or `match` of a static sign-in link; omitted fields stay unchanged.
+        """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay
+        unchanged.
 
         Arguments:
             slug: The static sign-in link, by its slug.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
             match: Whether the hosted page shows a number that the person has to choose in the bot.
+            must_prove: Only channels that prove one of these are offered and accepted: an `account` on
+                a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
+                vouches for. Empty: any channel.
 
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
@@ -2242,6 +2853,7 @@ class AsyncAuthLinksResource:
                 "name": name,
                 "callback_url": callback_url,
                 "match": match,
+                "must_prove": must_prove,
             }
         )
         return await self._caller.json(call, models.StaticLinkAnswer.from_data)
@@ -2279,6 +2891,8 @@ class AsyncAuthResource:
         self,
         *,
         code: str,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.VerifyAnswer:
@@ -2286,6 +2900,10 @@ class AsyncAuthResource:
 
         Arguments:
             code: `code` of the session's status, or of the return to `callback_url`.
+            must_prove: Refused with `auth_code_invalid`, and not used up, is the code of a sign-in
+                that proved none of these: an `account` on a messenger, access to a `mailbox`, a
+                `phone` number, an account that a `homeserver` vouches for. Empty: any. Give it if you
+                rely on it, since people could bring the code of another static link.
 
         Error codes: auth_code_expired, auth_code_invalid, bad_request, auth_code_used,
             idempotency_conflict, payload_too_large, too_early
@@ -2299,6 +2917,7 @@ class AsyncAuthResource:
         call = call.with_json(
             {
                 "code": code,
+                "must_prove": must_prove,
             }
         )
         return await self._caller.json(call, models.VerifyAnswer.from_data)
@@ -2463,6 +3082,7 @@ class AsyncBroadcastsResource:
         name: str | NotGiven | None = NOT_GIVEN,
         variants: Sequence[bodies.BroadcastVariant] | NotGiven | None = NOT_GIVEN,
         experiment: bodies.BroadcastExperiment | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -2498,6 +3118,9 @@ class AsyncBroadcastsResource:
                 buttons.
             experiment: How `variants` are compared; the defaults if it is left out.
             audience: Who gets it.
+            route: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
+                person then, who gets one message: by the first channel of the route that works. Goes
+                with any filters of `audience` but `channels`.
             send_at: When it starts; left out: at once. A time in the past is refused.
             messages_per_minute: Messages per minute at most, evenly spread. By default as fast as the
                 messengers allow.
@@ -2529,6 +3152,7 @@ class AsyncBroadcastsResource:
                 "variants": variants,
                 "experiment": experiment,
                 "audience": audience,
+                "route": route,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
                 "dry_run": dry_run,
@@ -3487,6 +4111,210 @@ class AsyncFormsResource:
             timeout_s=timeout_s,
         )
         await self._caller.nothing(call)
+
+
+class AsyncGatewaysResource:
+    """`client.gateways`"""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def create(
+        self,
+        *,
+        name: str,
+        sender: Literal["zitadel", "logto", "novu"],
+        channels: Sequence[str],
+        signing_key: str | NotGiven | None = NOT_GIVEN,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.NewGatewayAnswer:
+        """Creates a gateway and returns its URL, once.
+
+        Enter the URL where the sender asks for that of an HTTP provider of SMS or email.
+
+        Arguments:
+            name: Your own name for it.
+            sender: The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or
+                HTTP email connector, or Novu's SMS webhook.
+            channels: Names of the channels on which a recipient is looked for, in this order: the next
+                one is tried if one does not take the message, and if the recipient asks for another
+                within minutes.
+            signing_key: The key with which ZITADEL signs its requests, from its answer when the
+                provider was added; requests without a valid signature are refused then. Null for none.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/gateways",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "name": name,
+                "sender": sender,
+                "channels": channels,
+                "signing_key": signing_key,
+            }
+        )
+        return await self._caller.json(call, models.NewGatewayAnswer.from_data)
+
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.GatewayAnswer]:
+        """Lists the project's gateways, newest first.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/gateways",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.GatewayAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def get(
+        self,
+        gateway_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.GatewayAnswer:
+        """Shows a gateway, without the secret in its URL.
+
+        Arguments:
+            gateway_id: The gateway's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/gateways/{segment(gateway_id)}",
+            timeout_s=timeout_s,
+        )
+        return await self._caller.json(call, models.GatewayAnswer.from_data)
+
+    async def update(
+        self,
+        gateway_id: str,
+        *,
+        name: str | NotGiven = NOT_GIVEN,
+        channels: Sequence[str] | NotGiven = NOT_GIVEN,
+        signing_key: str | NotGiven | None = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.GatewayAnswer:
+        """Changes a gateway; messages that are under way keep the channels that they began with.
+
+        Arguments:
+            gateway_id: The gateway's id.
+            name: Your own name for it.
+            channels: Names of the channels on which a recipient is looked for, in this order: the next
+                one is tried if one does not take the message, and if the recipient asks for another
+                within minutes.
+            signing_key: The key with which ZITADEL signs its requests, from its answer when the
+                provider was added; requests without a valid signature are refused then. Null for none.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            f"/v1/gateways/{segment(gateway_id)}",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "name": name,
+                "channels": channels,
+                "signing_key": signing_key,
+            }
+        )
+        return await self._caller.json(call, models.GatewayAnswer.from_data)
+
+    async def delete(
+        self,
+        gateway_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Deletes a gateway with its messages; its URL is no longer accepted.
+
+        Arguments:
+            gateway_id: The gateway's id.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "DELETE",
+            f"/v1/gateways/{segment(gateway_id)}",
+            timeout_s=timeout_s,
+        )
+        await self._caller.nothing(call)
+
+    async def rotate_url(
+        self,
+        gateway_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.GatewayUrlAnswer:
+        """Replaces the secret in a gateway's URL; the new URL is returned once. The one before is
+        accepted for
+
+        24 hours more; one that was replaced earlier no longer.
+
+        Arguments:
+            gateway_id: The gateway's id.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/gateways/{segment(gateway_id)}/rotate-url",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.GatewayUrlAnswer.from_data)
+
+    def messages(
+        self,
+        gateway_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.GatewayMessageAnswer]:
+        """Lists the messages of the last seven days that were sent through a gateway, newest first.
+
+        Arguments:
+            gateway_id: The gateway's id.
+            limit: Entries per page.
+
+        Error codes: bad_request, not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/gateways/{segment(gateway_id)}/messages",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.GatewayMessageAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
 
 
 class AsyncTicketsCannedAnswersResource:
@@ -4719,6 +5547,8 @@ class AsyncOidcClientsResource:
         jwks_uri: str | NotGiven | None = NOT_GIVEN,
         first_party: bool | NotGiven = NOT_GIVEN,
         number_matching: bool | NotGiven = NOT_GIVEN,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         require_pushed: bool | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         token_endpoint_auth_method: Literal[
@@ -4746,6 +5576,9 @@ class AsyncOidcClientsResource:
                 it signs with a key that is not known, at most once a minute.
             first_party: Whether people are signed in without being asked for consent.
             number_matching: Whether people always have to choose the number that the page shows.
+            must_prove: Only channels that prove one of these sign people in: an `account` on a
+                messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
+                vouches for. Empty: any channel.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
                 9126).
             home_url: The client's site, shown to people; null for none.
@@ -4777,6 +5610,7 @@ class AsyncOidcClientsResource:
                 "jwks_uri": jwks_uri,
                 "first_party": first_party,
                 "number_matching": number_matching,
+                "must_prove": must_prove,
                 "require_pushed": require_pushed,
                 "home_url": home_url,
                 "name": name,
@@ -4830,6 +5664,8 @@ class AsyncOidcClientsResource:
         jwks_uri: str | NotGiven = NOT_GIVEN,
         first_party: bool | NotGiven = NOT_GIVEN,
         number_matching: bool | NotGiven = NOT_GIVEN,
+        must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+        | NotGiven = NOT_GIVEN,
         require_pushed: bool | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -4851,6 +5687,9 @@ class AsyncOidcClientsResource:
                 it signs with a key that is not known, at most once a minute.
             first_party: Whether people are signed in without being asked for consent.
             number_matching: Whether people always have to choose the number that the page shows.
+            must_prove: Only channels that prove one of these sign people in: an `account` on a
+                messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
+                vouches for. Empty: any channel.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
                 9126).
             home_url: The client's site, shown to people; null for none.
@@ -4874,6 +5713,7 @@ class AsyncOidcClientsResource:
                 "jwks_uri": jwks_uri,
                 "first_party": first_party,
                 "number_matching": number_matching,
+                "must_prove": must_prove,
                 "require_pushed": require_pushed,
                 "home_url": home_url,
             }
@@ -5014,6 +5854,7 @@ class AsyncOtpResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -5023,6 +5864,11 @@ class AsyncOtpResource:
 
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
+
+        With `route` the same code goes to the first channel of the route that reaches the person, at
+        once to the
+        next one if that fails, and to the next one too if the code was not given within the step's
+        `within_s`.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -5042,13 +5888,15 @@ class AsyncOtpResource:
                 to be on.
             address: Email address or phone number instead, on the `channel` where people are known by
                 one. Whoever is not known there is added and gets no other messages.
+            route: Id of a route: the same code is sent by its steps one after another, until it is
+                given. In place of `channel` and `address`.
             return_url: With it the answer has the `url` of a page that asks for the code, and leads
                 back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
                 https, except on localhost.
 
         Error codes: bad_request, invalid_external_id, invalid_url, mutually_exclusive_identifiers,
-            billing_blocked, subscriber_not_found, conflict, idempotency_conflict, payload_too_large,
-            too_early, otp_rate_limited
+            billing_blocked, not_found, subscriber_not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early, otp_rate_limited
         """
         call = Call(
             "POST",
@@ -5067,6 +5915,7 @@ class AsyncOtpResource:
                 "external_id": external_id,
                 "channel": channel,
                 "address": address,
+                "route": route,
                 "return_url": return_url,
             }
         )
@@ -5239,6 +6088,7 @@ class AsyncScheduledResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -5266,6 +6116,9 @@ class AsyncScheduledResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
+            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+                `external_id`, or each person of the `audience`, is tried on its channels in their
+                order.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
                 such as `2026-03-02T09:30`. Ahead, by ten years at most.
             timezone: IANA time zone of a local `send_at`, which requires it.
@@ -5295,6 +6148,7 @@ class AsyncScheduledResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
+                "route": route,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -5364,6 +6218,7 @@ class AsyncScheduledResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         send_at: str | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -5383,6 +6238,8 @@ class AsyncScheduledResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
+            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
+                each subscriber of the audience.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
@@ -5406,6 +6263,7 @@ class AsyncScheduledResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
+                "route": route,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -5456,6 +6314,7 @@ class AsyncRecurringResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven | None = NOT_GIVEN,
         every: bodies.Every | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -5488,6 +6347,9 @@ class AsyncRecurringResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
+            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+                `external_id`, or each person of the `audience`, is tried on its channels in their
+                order.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,
                 month, day of week. Exactly one of this and `every`.
             every: Or how often: counted from `starts_at`, and without it the first run is one interval
@@ -5523,6 +6385,7 @@ class AsyncRecurringResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
+                "route": route,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -5596,6 +6459,7 @@ class AsyncRecurringResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven = NOT_GIVEN,
         every: bodies.Every | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -5619,6 +6483,8 @@ class AsyncRecurringResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
+            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
+                each subscriber of the audience.
             cron: Replaces `every`; a cron expression of five fields.
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
                 ahead.
@@ -5646,6 +6512,7 @@ class AsyncRecurringResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
+                "route": route,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6058,8 +6925,10 @@ class AsyncResources:
         self.subscribers = AsyncSubscribersResource(caller)
         self.tags = AsyncTagsResource(caller)
         self.permissions = AsyncPermissionsResource(caller)
+        self.people = AsyncPeopleResource(caller)
         self.messages = AsyncMessagesResource(caller)
         self.templates = AsyncTemplatesResource(caller)
+        self.routes = AsyncRoutesResource(caller)
         self.files = AsyncFilesResource(caller)
         self.events = AsyncEventsResource(caller)
         self.members = AsyncMembersResource(caller)
@@ -6068,6 +6937,7 @@ class AsyncResources:
         self.broadcasts = AsyncBroadcastsResource(caller)
         self.drips = AsyncDripsResource(caller)
         self.forms = AsyncFormsResource(caller)
+        self.gateways = AsyncGatewaysResource(caller)
         self.tickets = AsyncTicketsResource(caller)
         self.oidc = AsyncOidcResource(caller)
         self.otp = AsyncOtpResource(caller)

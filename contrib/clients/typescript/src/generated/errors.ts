@@ -12,7 +12,7 @@ export class AuthCodeExpiredError extends ApiError {
 }
 
 /**
- * The code was not issued to this project.
+ * The code was not issued to this project, or its sign-in proved less than `must_prove`.
  *
  * Status 400.
  */

@@ -11,14 +11,20 @@ import type {
   ChannelReceptionInterruptedEventData,
   ChannelReceptionRecoveredEventData,
   ChannelRecoveredEventData,
+  ChannelRequestFinishedEventData,
   ChannelStoppedEventData,
   ChannelUnavailableEventData,
+  DeliveryDeliveredEventData,
   DeliveryFailedEventData,
+  DeliveryReadEventData,
   DeliverySuccessEventData,
   DripCompletedEventData,
   DripStepSentEventData,
   EventTrackedEventData,
   FormSubmittedEventData,
+  GatewayFailedEventData,
+  GatewaySentEventData,
+  ImportFinishedEventData,
   LinkClickedEventData,
   OtpFailedAttemptEventData,
   OtpMaxAttemptsReachedEventData,
@@ -28,6 +34,7 @@ import type {
   ScheduledFailedEventData,
   ScheduledSentEventData,
   ScheduledSkippedEventData,
+  SmsLimitReachedEventData,
   SubscriptionCreatedEventData,
   SubscriptionDeletedEventData,
   SubscriptionPermissionChangedEventData,
@@ -70,8 +77,14 @@ export interface EventData {
   "channel.stopped": ChannelStoppedEventData;
   /** The platform of your own bot does not respond. Queued messages wait, and are sent after it recovers. */
   "channel.unavailable": ChannelUnavailableEventData;
+  /** A bot that you requested was made, and is connected or could not be. */
+  "channel_request.finished": ChannelRequestFinishedEventData;
+  /** The messenger reported that a message arrived, where it reports that. */
+  "delivery.delivered": DeliveryDeliveredEventData;
   /** A message failed permanently. */
   "delivery.failed": DeliveryFailedEventData;
+  /** The messenger reported that a message was read, where it reports that. */
+  "delivery.read": DeliveryReadEventData;
   /** The messenger accepted a message. */
   "delivery.success": DeliverySuccessEventData;
   /** A subscriber completed a drip campaign. */
@@ -82,6 +95,12 @@ export interface EventData {
   "event.tracked": EventTrackedEventData;
   /** A form was submitted, on a web site or in the messenger. Not emitted for spam. */
   "form.submitted": FormSubmittedEventData;
+  /** No channel took a message that another server sent through a gateway. */
+  "gateway.failed": GatewayFailedEventData;
+  /** A messenger took a message that another server sent through a gateway. */
+  "gateway.sent": GatewaySentEventData;
+  /** An import of people ended, whether completed, cancelled or failed; also one that was only tried. */
+  "import.finished": ImportFinishedEventData;
   /** A recipient opened a link of a broadcast for the first time; only with `link_tracking`. */
   "link.clicked": LinkClickedEventData;
   /** A wrong code was given. */
@@ -106,6 +125,8 @@ export interface EventData {
    * time was missed.
    */
   "scheduled.skipped": ScheduledSkippedEventData;
+  /** A limit against toll fraud has stopped one of your messages by SMS; once until it counts anew. */
+  "sms.limit_reached": SmsLimitReachedEventData;
   /** A user subscribed, in any way, or resubscribed. */
   "subscription.created": SubscriptionCreatedEventData;
   /** A user unsubscribed, blocked the bot or deleted their account. */

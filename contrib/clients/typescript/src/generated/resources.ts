@@ -29,15 +29,20 @@ import type {
   BulkActionBody,
   CannedAnswerAnswer,
   ChannelCheckAnswer,
+  ChannelRequestAnswer,
   ClientAnswer,
   ClientBody,
   ClientChange,
   ConfirmBody,
+  ConsentBody,
   CreateCannedBody,
   CreateChannelBody,
+  CreateChannelRequestBody,
   CreateDripBody,
   CreateFormBody,
+  CreateGatewayBody,
   CreatePermissionBody,
+  CreateRouteBody,
   CreateTemplateBody,
   CreateWebhookBody,
   CustomerReplyBody,
@@ -52,17 +57,23 @@ import type {
   EntryAnswer,
   FileAnswer,
   FormAnswer,
+  GatewayAnswer,
+  GatewayMessageAnswer,
+  GatewayUrlAnswer,
   HoursAnswer,
   HoursBody,
+  ImportAnswer,
   LinkAnswer,
   LinkBody,
   MemberAnswer,
   MemberLinkBody,
   MergeBody,
+  MergePeopleBody,
   MessageAnswer,
   MiniAppAnswer,
   MiniAppBody,
   NewClientAnswer,
+  NewGatewayAnswer,
   NewRegistrationTokenAnswer,
   NewWebhookAnswer,
   OpenTicketBody,
@@ -70,6 +81,8 @@ import type {
   OtpResultBody,
   OwnChannelAnswer,
   PermissionAnswer,
+  PersonAnswer,
+  PersonalDataAnswer,
   PreviewAnswer,
   PreviewBody,
   PriorityBody,
@@ -88,6 +101,7 @@ import type {
   RequestOtpAnswer,
   RequestOtpBody,
   RotatedSecretAnswer,
+  RouteAnswer,
   ScheduledAnswer,
   ScheduledBody,
   SecretAnswer,
@@ -101,6 +115,7 @@ import type {
   SlaAnswer,
   SlaBody,
   SnoozeBody,
+  SplitPersonBody,
   StaticLinkAnswer,
   StaticLinkBody,
   StaticLinkChange,
@@ -123,9 +138,11 @@ import type {
   UpdateChannelBody,
   UpdateDripBody,
   UpdateFormBody,
+  UpdateGatewayBody,
   UpdateMemberBody,
   UpdatePermissionBody,
   UpdateRecurringBody,
+  UpdateRouteBody,
   UpdateScheduledBody,
   UpdateSubscriberBody,
   UpdateTemplateBody,
@@ -143,6 +160,14 @@ import type {
 
 /** The query of `channels.list`. */
 export interface ListChannelsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `channels.requests.list`. */
+export interface ListChannelRequestsQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -216,6 +241,56 @@ export interface ExportSubscribersQuery {
   created_after?: string | null | undefined;
 }
 
+/** The query of `people.list`. */
+export interface ListPeopleQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `people.get`. */
+export interface GetPersonQuery {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+}
+
+/** The query of `people.startImport`. */
+export interface StartPeopleImportQuery {
+  /** The channel of rows without a column `channel`. */
+  channel?: string | null | undefined;
+  /**
+   * Of rows without a column `consent`. `subscribed` only if you have the consent of all of them:
+   * `unsubscribed` people get one-time codes and sign-ins alone.
+   */
+  consent?: "subscribed" | "unsubscribed" | null | undefined;
+  /**
+   * The file is of this very bot, with another program until now: who started it there need not start it
+   * again. Only for your own bot.
+   */
+  same_bot?: boolean | null | undefined;
+  /** Columns of the file by our names, as a JSON object. Other columns keep their name. */
+  mapping?: string | null | undefined;
+  /** Only report what the import would do. */
+  dry_run?: boolean | null | undefined;
+}
+
+/** The query of `people.listImports`. */
+export interface ListPeopleImportsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `people.export`. */
+export interface ExportPersonalDataQuery {
+  /** The person with this id of yours, on all channels. */
+  external_id?: string | null | undefined;
+  /** One subscriber, e.g. without an `external_id`. */
+  subscriber_id?: string | null | undefined;
+}
+
 /** The query of `subscribers.listBulkActions`. */
 export interface ListBulkActionsQuery {
   /** Entries per page. */
@@ -246,6 +321,14 @@ export interface ListMessagesQuery {
 
 /** The query of `templates.list`. */
 export interface ListTemplatesQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `routes.list`. */
+export interface ListRoutesQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -382,6 +465,22 @@ export interface ExportFormSubmissionsQuery {
   spam?: boolean | null | undefined;
   /** Only submissions from there; by default all. */
   source?: "web" | "messenger" | null | undefined;
+}
+
+/** The query of `gateways.list`. */
+export interface ListGatewaysQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `gateways.messages`. */
+export interface ListGatewayMessagesQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
 }
 
 /** The query of `tickets.list`. */
@@ -618,8 +717,90 @@ export class ProjectResource extends Resource {
   }
 }
 
+/** `client.channels.requests`. */
+export class ChannelsRequestsResource extends Resource {
+  /**
+   * Lists the project's requests for bots, newest first, until a day after they expire.
+   *
+   * `GET /v1/channel-requests`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListChannelRequestsQuery = {},
+    options?: RequestOptions,
+  ): Paginator<ChannelRequestAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/channel-requests",
+      query,
+    };
+    return this.transport.list<ChannelRequestAnswer>(call, options);
+  }
+
+  /**
+   * Whoever opens `link` within an hour and confirms there has made the bot, named like the project. It
+   * becomes the channel `name` a moment later; `status` tells of it. An earlier request of that name is
+   * cancelled.
+   *
+   * `POST /v1/channel-requests`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  create(
+    body: CreateChannelRequestBody,
+    options?: PostOptions,
+  ): Promise<ChannelRequestAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/channel-requests",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<ChannelRequestAnswer>(call, options);
+  }
+
+  /**
+   * Shows a request for a bot, and whether the bot is made and connected.
+   *
+   * `GET /v1/channel-requests/{channel_request_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    channelRequestId: string,
+    options?: RequestOptions,
+  ): Promise<ChannelRequestAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}`,
+    };
+    return this.transport.json<ChannelRequestAnswer>(call, options);
+  }
+
+  /**
+   * Refused with `conflict` once the bot is made, and for a request that has ended.
+   *
+   * `POST /v1/channel-requests/{channel_request_id}/cancel`. Codes of its own: `bad_request`, `not_found`,
+   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  cancel(
+    channelRequestId: string,
+    options?: PostOptions,
+  ): Promise<ChannelRequestAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}/cancel`,
+      keyed: true,
+    };
+    return this.transport.json<ChannelRequestAnswer>(call, options);
+  }
+}
+
 /** `client.channels`. */
 export class ChannelsResource extends Resource {
+  readonly requests: ChannelsRequestsResource;
+
+  constructor(transport: Transport) {
+    super(transport);
+    this.requests = new ChannelsRequestsResource(transport);
+  }
+
   /**
    * Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`.
    *
@@ -1242,6 +1423,212 @@ export class PermissionsResource extends Resource {
   }
 }
 
+/** `client.people`. */
+export class PeopleResource extends Resource {
+  /**
+   * Lists people with all their addresses, by `external_id`; subscribers without one are not among them.
+   *
+   * `GET /v1/people`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListPeopleQuery = {},
+    options?: RequestOptions,
+  ): Paginator<PersonAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/people",
+      query,
+    };
+    return this.transport.list<PersonAnswer>(call, options);
+  }
+
+  /**
+   * The id is a parameter, because it may contain any characters, such as a slash.
+   *
+   * `GET /v1/people/lookup`. Codes of its own: `invalid_external_id`, `subscriber_not_found`.
+   */
+  get(
+    query: GetPersonQuery,
+    options?: RequestOptions,
+  ): Promise<PersonAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/people/lookup",
+      query,
+    };
+    return this.transport.json<PersonAnswer>(call, options);
+  }
+
+  /**
+   * Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves alone.
+   *
+   * `POST /v1/people/consent`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * `subscriber_not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  setConsent(
+    body: ConsentBody,
+    options?: PostOptions,
+  ): Promise<PersonAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/people/consent",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<PersonAnswer>(call, options);
+  }
+
+  /**
+   * One-time codes and sign-ins in progress go on, and open personal links lead to the id that stays. People
+   * who both have an account on a channel are refused, because a person has one per channel.
+   *
+   * `POST /v1/people/merge`. Codes of its own: `bad_request`, `invalid_external_id`, `subscriber_not_found`,
+   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  merge(
+    body: MergePeopleBody,
+    options?: PostOptions,
+  ): Promise<PersonAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/people/merge",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<PersonAnswer>(call, options);
+  }
+
+  /**
+   * Takes a subscriber out of a person: they keep everything but the `external_id`.
+   *
+   * `POST /v1/people/split`. Codes of its own: `bad_request`, `subscriber_not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  split(
+    body: SplitPersonBody,
+    options?: PostOptions,
+  ): Promise<SubscriberAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/people/split",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<SubscriberAnswer>(call, options);
+  }
+
+  /**
+   * Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`, `channel`,
+   * `first_name`, `language`, `tags`, `permissions`, `attributes` (JSON), `consent`. People who are known get
+   * what they lack; whether they are subscribed, their language and permissions stay. The same file again
+   * changes nothing. The rows are deleted as they are taken in.
+   *
+   * `POST /v1/people/imports`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  async startImport(
+    file: FileContent,
+    query: StartPeopleImportQuery = {},
+    options?: UploadOptions,
+  ): Promise<ImportAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/people/imports",
+      query,
+      file: await filePart("file", file, options),
+      keyed: true,
+    };
+    return this.transport.json<ImportAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's imports, newest first, for `limits.import_days`.
+   *
+   * `GET /v1/people/imports`. Codes of its own: `bad_request`.
+   */
+  listImports(
+    query: ListPeopleImportsQuery = {},
+    options?: RequestOptions,
+  ): Paginator<ImportAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/people/imports",
+      query,
+    };
+    return this.transport.list<ImportAnswer>(call, options);
+  }
+
+  /**
+   * Shows the progress of an import.
+   *
+   * `GET /v1/people/imports/{import_id}`. Codes of its own: `not_found`.
+   */
+  getImport(
+    importId: string,
+    options?: RequestOptions,
+  ): Promise<ImportAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/people/imports/${segment(importId, "importId")}`,
+    };
+    return this.transport.json<ImportAnswer>(call, options);
+  }
+
+  /**
+   * `line` is that of the file; `outcome` is `refused`, `consent_kept` or `must_start`.
+   *
+   * `GET /v1/people/imports/{import_id}/report`. Codes of its own: `not_found`.
+   */
+  getImportReport(
+    importId: string,
+    options?: RequestOptions,
+  ): Promise<Download> {
+    const call = {
+      method: "GET",
+      path: `/v1/people/imports/${segment(importId, "importId")}/report`,
+    };
+    return this.transport.download(call, options);
+  }
+
+  /**
+   * Ends an import where it is. What is done stays done; the other rows are deleted.
+   *
+   * `POST /v1/people/imports/{import_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  cancelImport(
+    importId: string,
+    options?: PostOptions,
+  ): Promise<ImportAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/people/imports/${segment(importId, "importId")}/cancel`,
+      keyed: true,
+    };
+    return this.transport.json<ImportAnswer>(call, options);
+  }
+
+  /**
+   * For each channel there are the profile and, by section, messages, events, files, one-time codes (without
+   * the codes), form answers, tickets with internal notes, sign-ins and what further plugins declare. Look
+   * through it before you hand it on: tickets may name other people.
+   *
+   * `GET /v1/people/export`. Codes of its own: `invalid_external_id`, `mutually_exclusive_identifiers`,
+   * `subscriber_not_found`.
+   */
+  export(
+    query: ExportPersonalDataQuery = {},
+    options?: RequestOptions,
+  ): Promise<PersonalDataAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/people/export",
+      query,
+    };
+    return this.transport.json<PersonalDataAnswer>(call, options);
+  }
+}
+
 /** `client.messages`. */
 export class MessagesResource extends Resource {
   /**
@@ -1481,6 +1868,97 @@ export class TemplatesResource extends Resource {
       keyed: true,
     };
     return this.transport.json<PreviewAnswer>(call, options);
+  }
+}
+
+/** `client.routes`. */
+export class RoutesResource extends Resource {
+  /**
+   * Lists the project's routes, newest first.
+   *
+   * `GET /v1/routes`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListRoutesQuery = {},
+    options?: RequestOptions,
+  ): Paginator<RouteAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/routes",
+      query,
+    };
+    return this.transport.list<RouteAnswer>(call, options);
+  }
+
+  /**
+   * A step is passed over if the person can't be reached by it at that moment: they are not on the channel,
+   * unsubscribed or blocked its bot, the bot is stopped, or it is outside the step's `hours`.
+   *
+   * `POST /v1/routes`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  create(
+    body: CreateRouteBody,
+    options?: PostOptions,
+  ): Promise<RouteAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/routes",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<RouteAnswer>(call, options);
+  }
+
+  /**
+   * Shows one route.
+   *
+   * `GET /v1/routes/{route_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    routeId: string,
+    options?: RequestOptions,
+  ): Promise<RouteAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/routes/${segment(routeId, "routeId")}`,
+    };
+    return this.transport.json<RouteAnswer>(call, options);
+  }
+
+  /**
+   * Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
+   *
+   * `PATCH /v1/routes/{route_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  update(
+    routeId: string,
+    body: UpdateRouteBody = {},
+    options?: RequestOptions,
+  ): Promise<RouteAnswer> {
+    const call = {
+      method: "PATCH",
+      path: `/v1/routes/${segment(routeId, "routeId")}`,
+      body,
+    };
+    return this.transport.json<RouteAnswer>(call, options);
+  }
+
+  /**
+   * Deletes a route. What is being sent by it goes on.
+   *
+   * `DELETE /v1/routes/{route_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   */
+  delete(
+    routeId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/routes/${segment(routeId, "routeId")}`,
+    };
+    return this.transport.json<void>(call, options);
   }
 }
 
@@ -1815,7 +2293,7 @@ export class AuthLinksResource extends Resource {
   }
 
   /**
-   * Changes name, callback or `match` of a static sign-in link; omitted fields stay unchanged.
+   * Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged.
    *
    * `PUT /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
@@ -2576,6 +3054,131 @@ export class FormsResource extends Resource {
       path: `/v1/forms/${segment(formId, "formId")}`,
     };
     return this.transport.json<void>(call, options);
+  }
+}
+
+/** `client.gateways`. */
+export class GatewaysResource extends Resource {
+  /**
+   * Enter the URL where the sender asks for that of an HTTP provider of SMS or email.
+   *
+   * `POST /v1/gateways`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  create(
+    body: CreateGatewayBody,
+    options?: PostOptions,
+  ): Promise<NewGatewayAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/gateways",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<NewGatewayAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's gateways, newest first.
+   *
+   * `GET /v1/gateways`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListGatewaysQuery = {},
+    options?: RequestOptions,
+  ): Paginator<GatewayAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/gateways",
+      query,
+    };
+    return this.transport.list<GatewayAnswer>(call, options);
+  }
+
+  /**
+   * Shows a gateway, without the secret in its URL.
+   *
+   * `GET /v1/gateways/{gateway_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    gatewayId: string,
+    options?: RequestOptions,
+  ): Promise<GatewayAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
+    };
+    return this.transport.json<GatewayAnswer>(call, options);
+  }
+
+  /**
+   * Changes a gateway; messages that are under way keep the channels that they began with.
+   *
+   * `PUT /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   */
+  update(
+    gatewayId: string,
+    body: UpdateGatewayBody = {},
+    options?: RequestOptions,
+  ): Promise<GatewayAnswer> {
+    const call = {
+      method: "PUT",
+      path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
+      body,
+    };
+    return this.transport.json<GatewayAnswer>(call, options);
+  }
+
+  /**
+   * Deletes a gateway with its messages; its URL is no longer accepted.
+   *
+   * `DELETE /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   */
+  delete(
+    gatewayId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+
+  /**
+   * 24 hours more; one that was replaced earlier no longer.
+   *
+   * `POST /v1/gateways/{gateway_id}/rotate-url`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  rotateUrl(
+    gatewayId: string,
+    options?: PostOptions,
+  ): Promise<GatewayUrlAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/rotate-url`,
+      keyed: true,
+    };
+    return this.transport.json<GatewayUrlAnswer>(call, options);
+  }
+
+  /**
+   * Lists the messages of the last seven days that were sent through a gateway, newest first.
+   *
+   * `GET /v1/gateways/{gateway_id}/messages`. Codes of its own: `bad_request`, `not_found`.
+   */
+  messages(
+    gatewayId: string,
+    query: ListGatewayMessagesQuery = {},
+    options?: RequestOptions,
+  ): Paginator<GatewayMessageAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/messages`,
+      query,
+    };
+    return this.transport.list<GatewayMessageAnswer>(call, options);
   }
 }
 
@@ -3472,11 +4075,14 @@ export class OtpResource extends Resource {
    * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
    * `minutes`, `project` and `purpose`.
    *
+   * With `route` the same code goes to the first channel of the route that reaches the person, at once to the
+   * next one if that fails, and to the next one too if the code was not given within the step's `within_s`.
+   *
    * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
    * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
    *
    * `POST /v1/otp/send`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
-   * `mutually_exclusive_identifiers`, `billing_blocked`, `subscriber_not_found`, `conflict`,
+   * `mutually_exclusive_identifiers`, `billing_blocked`, `not_found`, `subscriber_not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
    */
   send(
@@ -4009,8 +4615,10 @@ export class Resources {
   readonly subscribers: SubscribersResource;
   readonly tags: TagsResource;
   readonly permissions: PermissionsResource;
+  readonly people: PeopleResource;
   readonly messages: MessagesResource;
   readonly templates: TemplatesResource;
+  readonly routes: RoutesResource;
   readonly files: FilesResource;
   readonly events: EventsResource;
   readonly members: MembersResource;
@@ -4019,6 +4627,7 @@ export class Resources {
   readonly broadcasts: BroadcastsResource;
   readonly drips: DripsResource;
   readonly forms: FormsResource;
+  readonly gateways: GatewaysResource;
   readonly tickets: TicketsResource;
   readonly oidc: OidcResource;
   readonly otp: OtpResource;
@@ -4032,8 +4641,10 @@ export class Resources {
     this.subscribers = new SubscribersResource(transport);
     this.tags = new TagsResource(transport);
     this.permissions = new PermissionsResource(transport);
+    this.people = new PeopleResource(transport);
     this.messages = new MessagesResource(transport);
     this.templates = new TemplatesResource(transport);
+    this.routes = new RoutesResource(transport);
     this.files = new FilesResource(transport);
     this.events = new EventsResource(transport);
     this.members = new MembersResource(transport);
@@ -4042,6 +4653,7 @@ export class Resources {
     this.broadcasts = new BroadcastsResource(transport);
     this.drips = new DripsResource(transport);
     this.forms = new FormsResource(transport);
+    this.gateways = new GatewaysResource(transport);
     this.tickets = new TicketsResource(transport);
     this.oidc = new OidcResource(transport);
     this.otp = new OtpResource(transport);

@@ -190,6 +190,11 @@ export interface AuthCompletedEventData {
   state: string;
   /** When the person confirmed. */
   auth_time: string;
+  /**
+   * What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone` number, or
+   * an account that a `homeserver` vouches for; null if that is not known.
+   */
+  proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
 
 /** `accepted` messages are queued; those in `rejected` are not. */
@@ -405,6 +410,8 @@ export interface BroadcastAnswer {
   error: string | null;
   /** Who gets it. */
   audience: AudienceAnswer;
+  /** The route by which each person is reached; null for the channel of each subscriber. */
+  route: string | null;
   /** Messages per minute at most; null for as fast as the messengers allow. */
   messages_per_minute: number | null;
   /** Your own data, from the request. */
@@ -465,6 +472,12 @@ export interface BroadcastBody {
   experiment?: BroadcastExperiment | null | undefined;
   /** Who gets it. */
   audience: Audience;
+  /**
+   * Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one
+   * message: by the first channel of the route that works. Goes with any filters of `audience` but
+   * `channels`.
+   */
+  route?: string | null | undefined;
   /** When it starts; left out: at once. A time in the past is refused. */
   send_at?: string | null | undefined;
   /** Messages per minute at most, evenly spread. By default as fast as the messengers allow. */
@@ -606,6 +619,16 @@ export interface BroadcastWinnerChosenEventData {
   variants: Array<ComparedVariant>;
 }
 
+/** What a channel may spend on its messenger a day. */
+export interface BudgetAnswer {
+  /** What is spent. */
+  unit: string;
+  /** What may be spent a day, which begins at midnight UTC. */
+  most: number;
+  /** What of it is taken today. It may be a little more than was charged. */
+  spent: number;
+}
+
 /**
  * A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of `done` and
  * `failed`.
@@ -687,6 +710,11 @@ export interface ButtonAnswer {
   url: string | null;
   /** What `button.clicked` carries; null if the button has a `url`. */
   data: string | null;
+  /**
+   * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
+   * the messenger's own colour.
+   */
+  style: "primary" | "success" | "danger" | null;
 }
 
 /** A button: `url` opens a page, `data` comes back as the event `button.clicked`. */
@@ -697,6 +725,11 @@ export interface ButtonBody {
   url?: string | null | undefined;
   /** Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`. */
   data?: string | null | undefined;
+  /**
+   * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
+   * the messenger's own colour.
+   */
+  style?: "primary" | "success" | "danger" | null | undefined;
 }
 
 /** Fields of `button.clicked`. */
@@ -821,6 +854,56 @@ export interface ChannelRecoveredEventData {
   channel: string;
 }
 
+/** A request for a bot that a person makes on the messenger. */
+export interface ChannelRequestAnswer {
+  /** Id of the request. */
+  channel_request_id: string;
+  /** Name of the channel that the bot becomes. */
+  name: string;
+  /** Kind of messenger. */
+  plugin: string;
+  /** The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it. */
+  username: string;
+  /**
+   * `waiting` for the bot to be made; `connecting` once it is; `connected`: the channel `name` works;
+   * `failed`: the bot could not be connected, and can be added with its token; `expired`: no bot was made in
+   * time; `cancelled`, or replaced by a later request of that name.
+   */
+  status: "waiting" | "connecting" | "connected" | "failed" | "expired" | "cancelled";
+  /** For people: why it `failed`; null otherwise. */
+  detail: string | null;
+  /**
+   * Link on which a person makes the bot, in one tap; it belongs to that person. Give it to nobody else. Null
+   * unless `waiting`, and while no bot here makes others.
+   */
+  link: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** Until when the link can be used, an hour after `created_at`. */
+  expires_at: string;
+}
+
+/** Fields of `channel_request.finished`. */
+export interface ChannelRequestFinishedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Id of the request. */
+  channel_request_id: string;
+  /** Name of the channel that the bot was made for. */
+  name: string;
+  /** Kind of messenger. */
+  plugin: string;
+  /**
+   * `connected`: the channel `name` works. `failed`: the bot was made, but could not be connected, see
+   * `detail`.
+   */
+  status: "connected" | "failed";
+  /** For people: why it `failed`; null otherwise. */
+  detail: string | null;
+}
+
 /** Fields of `channel.stopped`. */
 export interface ChannelStoppedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -888,6 +971,11 @@ export interface ClientAnswer {
   first_party: boolean;
   /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
   /**
@@ -928,6 +1016,11 @@ export interface ClientBody {
   first_party?: boolean | undefined;
   /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
   /** The client's site, shown to people; null for none. */
@@ -970,6 +1063,11 @@ export interface ClientChange {
   first_party?: boolean | undefined;
   /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
   /** The client's site, shown to people; null for none. */
@@ -1009,6 +1107,19 @@ export interface ConfirmBody {
   total: number;
 }
 
+/** Whether a person gets messages on one channel. */
+export interface ConsentBody {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
+   * never began, or you ended it.
+   */
+  consent: "subscribed" | "unsubscribed";
+}
+
 /** A new canned answer. */
 export interface CreateCannedBody {
   /** What replies name it by; unique in the project. */
@@ -1032,6 +1143,17 @@ export interface CreateChannelBody {
   plugin: string;
   /** Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as JSON. */
   settings?: Record<string, unknown> | undefined;
+}
+
+/** A channel whose bot is yet to be made on the messenger. */
+export interface CreateChannelRequestBody {
+  /**
+   * Name of the channel that the bot becomes; with the name of a shared channel, it replaces that one for the
+   * project.
+   */
+  name: string;
+  /** Kind of messenger, of which the service has a bot that makes others. */
+  plugin: string;
 }
 
 /** A new drip campaign. */
@@ -1080,6 +1202,27 @@ export interface CreateFormBody {
   slug: string;
 }
 
+/** A new gateway. */
+export interface CreateGatewayBody {
+  /** Your own name for it. */
+  name: string;
+  /**
+   * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector, or
+   * Novu's SMS webhook.
+   */
+  sender: "zitadel" | "logto" | "novu";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /**
+   * The key with which ZITADEL signs its requests, from its answer when the provider was added; requests
+   * without a valid signature are refused then. Null for none.
+   */
+  signing_key?: string | null | undefined;
+}
+
 /** A new permission. */
 export interface CreatePermissionBody {
   /** What `permission` of `POST /v1/send` names it by; it can't be changed later. */
@@ -1090,6 +1233,14 @@ export interface CreatePermissionBody {
   description?: string | Record<string, string> | null | undefined;
   /** Whether people who subscribe from now on have granted it at once. */
   default?: boolean | undefined;
+}
+
+/** A new route. */
+export interface CreateRouteBody {
+  /** What people choose it by; no other route of the project has it. */
+  name: string;
+  /** The channels, in the order in which they are tried. */
+  steps: Array<RouteStep>;
 }
 
 /** A new template. */
@@ -1180,11 +1331,47 @@ export interface DeliveryAnswer {
   attempts: Array<AttemptAnswer>;
 }
 
+/** Fields of `delivery.delivered`: the messenger reports that the message arrived. */
+export interface DeliveryDeliveredEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the message, from `POST /v1/send` or a delivery event. */
+  message_id: string;
+  /** Batch that the message came with; absent for others. */
+  batch_id?: string;
+  /** Broadcast or other mailing that the message belongs to; absent for others. */
+  job_id?: string;
+  /** That of `POST /v1/send`. */
+  metadata: Record<string, unknown> | null;
+  /** When it arrived, as the messenger reports it. */
+  delivered_at: string;
+}
+
 /**
  * Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
  *
  * `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
- * turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
+ * turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On a
+ * channel that reports failures later, it may follow `delivery.success`.
  */
 export interface DeliveryFailedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -1226,6 +1413,41 @@ export interface DeliveryFailedEventData {
   should_unsubscribe: boolean | null;
   /** Why it failed, for people; the wording may change. */
   error: string;
+}
+
+/** Fields of `delivery.read`: the messenger reports that the recipient has read the message. */
+export interface DeliveryReadEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the message, from `POST /v1/send` or a delivery event. */
+  message_id: string;
+  /** Batch that the message came with; absent for others. */
+  batch_id?: string;
+  /** Broadcast or other mailing that the message belongs to; absent for others. */
+  job_id?: string;
+  /** That of `POST /v1/send`. */
+  metadata: Record<string, unknown> | null;
+  /** When it was read, as the messenger reports it. */
+  read_at: string;
 }
 
 /**
@@ -1686,6 +1908,119 @@ export interface FormSubmittedEventData {
   source: "web" | "messenger";
 }
 
+/** A gateway, without the secret in its URL. */
+export interface GatewayAnswer {
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Your own name for it. */
+  name: string;
+  /** The software that sends through it. */
+  sender: "zitadel" | "logto" | "novu";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /** Whether requests have to be signed. */
+  has_signing_key: boolean;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+}
+
+/** Fields of `gateway.failed`, beside those of the subscriber who was tried last. */
+export interface GatewayFailedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** The message's id. */
+  message_id: string;
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Why the last channel did not take it, as in `delivery.failed`; `expired` if none did in time. */
+  reason: string;
+}
+
+/** A message that was sent through a gateway; its text is kept until it is sent, and encrypted. */
+export interface GatewayMessageAnswer {
+  /** The message's id. */
+  message_id: string;
+  /** The gateway's id. */
+  gateway_id: string;
+  /** The recipient's phone number or email address, but for its middle. */
+  to: string;
+  /** `queued` until a messenger has taken it; `failed` if none has. */
+  status: "queued" | "sent" | "failed";
+  /** The channel that was tried last. */
+  channel: string;
+  /** Who was written to last; null once they are erased. */
+  subscriber_id: string | null;
+  /** Why the last channel did not take it, as in delivery events; null for a sent one. */
+  reason: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When a messenger took it. */
+  sent_at: string | null;
+}
+
+/** Fields of `gateway.sent`, beside the subscriber's. */
+export interface GatewaySentEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** The message's id. */
+  message_id: string;
+  /** The gateway's id. */
+  gateway_id: string;
+}
+
+/** The new URL of a gateway. */
+export interface GatewayUrlAnswer {
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
+  url: string;
+  /** Until when requests to the URL before are taken as well. */
+  old_url_valid_until: string;
+}
+
 /** An answer. */
 export interface GivenAnswer {
   /** Key of the question. */
@@ -1743,6 +2078,68 @@ export interface HoursBody {
    * period: a text, or one by language. Null for nothing.
    */
   away_message?: string | Record<string, string> | null | undefined;
+}
+
+/** An import and how far it is. */
+export interface ImportAnswer {
+  /** The import's id. */
+  import_id: string;
+  /** `running`, `completed`, `cancelled` or `failed`, see `error`. */
+  status: "running" | "completed" | "cancelled" | "failed";
+  /** Whether nothing is stored. */
+  dry_run: boolean;
+  /** Columns of the file, by the field that each is. */
+  columns: Record<string, string>;
+  /** Columns of the file that are none of ours. */
+  ignored_columns: Array<string>;
+  /** Rows of the file. */
+  total: number;
+  /** People added. */
+  added: number;
+  /** People who were known and got something new. */
+  updated: number;
+  /** People who were known, with all of it. */
+  unchanged: number;
+  /** Rows that were refused: see the report. */
+  refused: number;
+  /** People added whom the bot can't write to before they start it. They are among `added`. */
+  must_start: number;
+  /** Share of the rows reached, from 0 to 1. */
+  progress: number;
+  /** Why it `failed`: its job failed time and again (`job_failed`). What is done stays. */
+  error: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
+}
+
+/** Fields of `import.finished`. */
+export interface ImportFinishedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The import's id. */
+  import_id: string;
+  /** `completed`, `cancelled` by a request, or `failed`, see `error`. */
+  status: "completed" | "cancelled" | "failed";
+  /** Whether nothing was stored. */
+  dry_run: boolean;
+  /** Rows of the file. */
+  total: number;
+  /** People added. */
+  added: number;
+  /** People who were known and got something new. */
+  updated: number;
+  /** People who were known, with all of it. */
+  unchanged: number;
+  /** Rows that were refused: see the report. */
+  refused: number;
+  /** People added whom the bot can't write to before they start it. They are among `added`. */
+  must_start: number;
+  /** Why it `failed`, as the import says it; null if it did not. */
+  error: string | null;
 }
 
 /** The result of a route. */
@@ -1863,6 +2260,11 @@ export interface MailingButton {
   url?: string | null;
   /** What the event `button.clicked` carries. */
   data?: string | null;
+  /**
+   * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
+   * the messenger's own colour.
+   */
+  style?: "primary" | "success" | "danger" | null;
 }
 
 /** A file that is shown with the message. */
@@ -1985,6 +2387,14 @@ export interface MergeBody {
   into: string;
 }
 
+/** Two people who are one. */
+export interface MergePeopleBody {
+  /** The id that ends. All subscribers who have it get the other. */
+  external_id: string;
+  /** The id that stays. */
+  into: string;
+}
+
 /** A message as the API shows it. */
 export interface MessageAnswer {
   /** Id of the message, from `POST /v1/send` or a delivery event. */
@@ -2031,10 +2441,29 @@ export interface MessageAnswer {
   expires_at: string | null;
   /** When `status` became final; null until then. */
   finished_at: string | null;
+  /** When it arrived, as the messenger reports it; null before that, and on channels that do not report it. */
+  delivered_at: string | null;
+  /**
+   * When the recipient read it, as the messenger reports it; null before that, and on channels that do not
+   * report it.
+   */
+  read_at: string | null;
   /** When the last edit became visible; null without one. */
   edited_at: string | null;
   /** When it was deleted from the chat, or cancelled; null otherwise. */
   deleted_at: string | null;
+  /**
+   * Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step that it
+   * is at.
+   */
+  route: string | null;
+  /**
+   * What is waited for at this step of its route before the next one is tried, while `status` is `sending`;
+   * null otherwise.
+   */
+  waits_for: "delivered" | "read" | "answered" | null;
+  /** Steps of its route so far, in their order; empty without a route. */
+  past_steps: Array<PastStepAnswer>;
 }
 
 /** The subscriber. */
@@ -2116,6 +2545,11 @@ export interface NewClientAnswer {
   first_party: boolean;
   /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
   /**
@@ -2133,6 +2567,29 @@ export interface NewClientAnswer {
   created_at: string;
   /** The client's secret, which can't be read again; absent for clients without one. */
   client_secret?: string;
+}
+
+/** A new gateway and its URL. */
+export interface NewGatewayAnswer {
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Your own name for it. */
+  name: string;
+  /** The software that sends through it. */
+  sender: "zitadel" | "logto" | "novu";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /** Whether requests have to be signed. */
+  has_signing_key: boolean;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
+  url: string;
 }
 
 /** A new initial access token. */
@@ -2251,7 +2708,10 @@ export interface OtpAnswer {
   status: "pending" | "sent" | "verified" | "expired" | "max_attempts_reached" | "superseded";
   /** That of the request. */
   purpose: string;
-  /** Who gets it; null until the link of a request is opened. */
+  /**
+   * Who gets it; null until the link of a request is opened. By a route, on the channel that it was sent to
+   * last.
+   */
   subscriber_id: string | null;
   /** Attempts left; none when the code can't be given any more. */
   attempts_left: number;
@@ -2260,6 +2720,8 @@ export interface OtpAnswer {
    * be sent. Null if nothing of that happened.
    */
   reason: string | null;
+  /** The route that it is sent by; absent for a code to one channel. */
+  route?: string;
   /** When it was requested. */
   created_at: string;
   /** When the code stops working, or the link until it is opened. */
@@ -2425,10 +2887,35 @@ export interface OwnChannelAnswer {
   bot: BotAnswer | null;
   /** Link to the bot; null until the messenger has told its name. */
   link: string | null;
+  /** What the bot may spend on its messenger a day; null if it spends nothing. */
+  budget: BudgetAnswer | null;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
   updated_at: string;
+}
+
+/** A step of a message's route that is over, or whose report is waited for. */
+export interface PastStepAnswer {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** Whom it was sent to; null if the step was passed over. */
+  subscriber_id: string | null;
+  /** `sent`: the messenger accepted the message there. `skipped`: the step was passed over. */
+  status: "sent" | "failed" | "unknown" | "skipped";
+  /**
+   * Why it failed, as in `reason` of the message, or was passed over: e.g. `no_subscriber`, `unsubscribed`,
+   * `outside_hours` or `not_in_time`; null if it was sent.
+   */
+  reason: string | null;
+  /** For people: why it failed; null otherwise. */
+  error: string | null;
+  /** When the messenger accepted or refused it, or the step was passed over. */
+  finished_at: string;
+  /** When it arrived there, as the messenger reports it; null otherwise. */
+  delivered_at: string | null;
+  /** When it was read there, as the messenger reports it; null otherwise. */
+  read_at: string | null;
 }
 
 /** How long it took until tickets were answered, or closed. */
@@ -2469,6 +2956,56 @@ export interface PermissionAnswer {
   created_at: string;
 }
 
+/** A person on one channel. */
+export interface PersonAddress {
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** As of the subscriber. */
+  status: "active" | "unsubscribed" | "blocked";
+  /**
+   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
+   * never began, or you ended it.
+   */
+  consent: "subscribed" | "unsubscribed";
+  /** Contacts that were verified on this channel: by the messenger, or by a code. */
+  verified_contacts: Array<VerifiedContact>;
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Keys of the permissions granted on this channel. */
+  permissions: Array<string>;
+  /** When the person first subscribed on this channel. */
+  created_at: string;
+  /** When the person last did something on this channel. */
+  last_seen_at: string;
+}
+
+/** A person with all addresses and accounts. */
+export interface PersonAnswer {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** One per channel, by the channel's name. */
+  addresses: Array<PersonAddress>;
+}
+
+/** All that is stored about a person. */
+export interface PersonalDataAnswer {
+  /** When it was read. */
+  exported_at: string;
+  /** The person on each channel. */
+  subscribers: Array<SubscriberData>;
+}
+
 /** The message in each language that was asked for. */
 export interface PreviewAnswer {
   /** One entry per language. */
@@ -2493,6 +3030,11 @@ export interface PreviewButton {
   url: string | null;
   /** What `button.clicked` would carry; null if the button has a `url`. */
   data: string | null;
+  /**
+   * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
+   * the messenger's own colour.
+   */
+  style: "primary" | "success" | "danger" | null;
 }
 
 /** A file as it would be sent. */
@@ -2617,6 +3159,8 @@ export interface ReceptionAnswer {
 export interface RecipientAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
+  /** The channel of the route by which they were reached, or were tried last; null without a `route`. */
+  channel: string | null;
   /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
   status: "queued" | "sent" | "failed" | "skipped" | "unknown";
   /** Why the last attempt failed; null if it did not. */
@@ -2655,6 +3199,8 @@ export interface RecurringAnswer {
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
   audience: AudienceAnswer | null;
+  /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
+  route: string | null;
   /** What is sent. */
   message: MailingMessageAnswer;
   /**
@@ -2716,6 +3262,11 @@ export interface RecurringBody {
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
   audience?: Audience | null | undefined;
+  /**
+   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
+   * of the `audience`, is tried on its channels in their order.
+   */
+  route?: string | null | undefined;
   /**
    * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
    * Exactly one of this and `every`.
@@ -2904,6 +3455,94 @@ export interface Route {
   to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
 }
 
+/** A route. */
+export interface RouteAnswer {
+  /** The route, from `POST /v1/routes`. */
+  route_id: string;
+  /** What people choose it by; no other route of the project has it. */
+  name: string;
+  /** The channels, in the order in which they are tried. */
+  steps: Array<RouteStepAnswer>;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+}
+
+/** Local times of the day between which a step may be used. */
+export interface RouteHours {
+  /** Local time from which the step may be used, `HH:MM`. */
+  from: string;
+  /**
+   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
+   * for one of the next day.
+   */
+  to: string;
+  /** IANA time zone of both. */
+  timezone?: string | undefined;
+}
+
+/** Local times of the day between which a step may be used. */
+export interface RouteHoursAnswer {
+  /** Local time from which the step may be used, `HH:MM`. */
+  from: string;
+  /**
+   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
+   * for one of the next day.
+   */
+  to: string;
+  /** IANA time zone of both. */
+  timezone: string;
+}
+
+/** One channel of a route, and what is waited for there. */
+export interface RouteStep {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
+   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
+   * `read` need a channel that reports them.
+   */
+  until?: "sent" | "delivered" | "read" | "answered" | undefined;
+  /**
+   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
+   * where `until` is not `sent` and a step follows.
+   */
+  within_s?: number | null | undefined;
+  /** When the step may be used; at other times it is passed over. Null for always. */
+  hours?: RouteHours | null | undefined;
+  /**
+   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
+   * `continue` with the next step.
+   */
+  on_unknown?: "stop" | "continue" | undefined;
+}
+
+/** One channel of a route, and what is waited for there. */
+export interface RouteStepAnswer {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
+   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
+   * `read` need a channel that reports them.
+   */
+  until: "sent" | "delivered" | "read" | "answered";
+  /**
+   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
+   * where `until` is not `sent` and a step follows.
+   */
+  within_s: number | null;
+  /** When the step may be used; at other times it is passed over. Null for always. */
+  hours: RouteHoursAnswer | null;
+  /**
+   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
+   * `continue` with the next step.
+   */
+  on_unknown: "stop" | "continue";
+}
+
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
 export interface ScheduledAnswer {
   /** The scheduled message's id. */
@@ -2921,6 +3560,8 @@ export interface ScheduledAnswer {
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
   audience: AudienceAnswer | null;
+  /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
+  route: string | null;
   /** What is sent. */
   message: MailingMessageAnswer;
   /**
@@ -2982,6 +3623,11 @@ export interface ScheduledBody {
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
   audience?: Audience | null | undefined;
+  /**
+   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
+   * of the `audience`, is tried on its channels in their order.
+   */
+  route?: string | null | undefined;
   /**
    * When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
    * `2026-03-02T09:30`. Ahead, by ten years at most.
@@ -3148,6 +3794,11 @@ export interface SendBody {
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
+  /**
+   * Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels in their
+   * order, until one of them is reached. It remains one message, with one outcome.
+   */
+  route?: string | null | undefined;
   /** Key of a template, in place of `text`, `format`, `media` and `buttons`. */
   template?: string | null | undefined;
   /**
@@ -3187,6 +3838,8 @@ export interface SendOtpAnswer {
   expires_at: string;
   /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
   url?: string;
+  /** The route that it is sent by; absent for a code to one channel. */
+  route?: string;
 }
 
 /** The recipient of a code, and its options. */
@@ -3218,6 +3871,11 @@ export interface SendOtpBody {
    * known there is added and gets no other messages.
    */
   address?: string | null | undefined;
+  /**
+   * Id of a route: the same code is sent by its steps one after another, until it is given. In place of
+   * `channel` and `address`.
+   */
+  route?: string | null | undefined;
   /**
    * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
    * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
@@ -3259,6 +3917,11 @@ export interface SessionBody {
   callback_url?: string | null | undefined;
   /** Offer only this channel; without it, all that can ask. */
   channel?: string | null | undefined;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /**
    * Email address or phone number, on the `channel` where people are known by one: the question is sent there
    * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
@@ -3332,10 +3995,32 @@ export interface SlaClockAnswer {
   outcome: "kept" | "breached" | null;
 }
 
+/** Fields of `sms.limit_reached`. No number is in it. */
+export interface SmsLimitReachedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the channel. */
+  channel: string;
+  /** The setting that was reached, for programs. */
+  limit: string;
+  /** What it says, for people. */
+  detail: string;
+  /** When it begins to count anew, unless the operator lifts it before. */
+  until: string;
+}
+
 /** End of the snooze; a customer's message wakes the ticket earlier. */
 export interface SnoozeBody {
   /** When the ticket is open again, ahead. */
   until: string;
+}
+
+/** A subscriber who is somebody else than the rest of the person. */
+export interface SplitPersonBody {
+  /** A person on one channel of the project. */
+  subscriber_id: string;
 }
 
 /** A static link with its addresses. */
@@ -3348,6 +4033,11 @@ export interface StaticLinkAnswer {
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match: boolean;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
   /** The link that opens the bot, per channel. */
   links: Record<string, string>;
   /** The address of the same link as a QR code (SVG), per channel; no key needed. */
@@ -3374,6 +4064,11 @@ export interface StaticLinkBody {
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match?: boolean | undefined;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
 }
 
 /** What to change of a static link; what is left out stays. */
@@ -3384,6 +4079,11 @@ export interface StaticLinkChange {
   callback_url?: string | undefined;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match?: boolean | undefined;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
 }
 
 /** Tickets that were opened since; those merged into others are not counted. */
@@ -3440,6 +4140,11 @@ export interface Step {
   when?: When | null | undefined;
   /** `HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time. */
   at_local_time?: string | null | undefined;
+  /**
+   * Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is tried on
+   * its channels in their order. Without one, the step goes to the subscriber who was enrolled.
+   */
+  route?: string | null | undefined;
 }
 
 /**
@@ -3528,6 +4233,14 @@ export interface SubscriberAnswer {
   created_at: string;
   /** When the person last did something in the bot. */
   last_seen_at: string;
+}
+
+/** All that is stored about a person on one channel. */
+export interface SubscriberData {
+  /** The subscriber, with their ids on the platform and their verified contacts. */
+  profile: Record<string, unknown>;
+  /** Rows by section, e.g. `messages`, `tickets`, `one_time_codes`. Plugins add sections. */
+  data: Record<string, Array<Record<string, unknown>>>;
 }
 
 /** Filters, all of which a subscriber must meet. */
@@ -3737,6 +4450,11 @@ export interface TemplateButton {
    * `url`.
    */
   data?: string | null | undefined;
+  /**
+   * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
+   * the messenger's own colour.
+   */
+  style?: "primary" | "success" | "danger" | null | undefined;
 }
 
 /** A file as in `POST /v1/send`; address and name may hold variables. */
@@ -4472,6 +5190,22 @@ export interface UpdateFormBody {
   min_fill_seconds?: number | undefined;
 }
 
+/** The fields to change. */
+export interface UpdateGatewayBody {
+  /** Your own name for it. */
+  name?: string | undefined;
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels?: Array<string> | undefined;
+  /**
+   * The key with which ZITADEL signs its requests, from its answer when the provider was added; requests
+   * without a valid signature are refused then. Null for none.
+   */
+  signing_key?: string | null | undefined;
+}
+
 /** Changes of a member; what is left out stays. */
 export interface UpdateMemberBody {
   /** Name shown to colleagues and customers. */
@@ -4518,6 +5252,11 @@ export interface UpdateRecurringBody {
   expires_in?: number | null | undefined;
   /** Replaces your own data; null removes it. */
   metadata?: Record<string, unknown> | null | undefined;
+  /**
+   * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
+   * audience.
+   */
+  route?: string | null | undefined;
   /** Replaces `every`; a cron expression of five fields. */
   cron?: string | undefined;
   /** Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead. */
@@ -4530,6 +5269,14 @@ export interface UpdateRecurringBody {
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end; null removes them. */
   quiet_hours?: QuietHours | null | undefined;
+}
+
+/** What is to change; a field that is left out stays. */
+export interface UpdateRouteBody {
+  /** What people choose it by; no other route of the project has it. */
+  name?: string | undefined;
+  /** New steps; they replace all there are. */
+  steps?: Array<RouteStep> | undefined;
 }
 
 /** Another message, another time, or both. */
@@ -4554,6 +5301,11 @@ export interface UpdateScheduledBody {
   expires_in?: number | null | undefined;
   /** Replaces your own data; null removes it. */
   metadata?: Record<string, unknown> | null | undefined;
+  /**
+   * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
+   * audience.
+   */
+  route?: string | null | undefined;
   /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
   /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
@@ -4634,6 +5386,16 @@ export interface VariantFigures {
   clicked_share: number;
 }
 
+/** A phone number or an email address that the person has proven to be theirs. */
+export interface VerifiedContact {
+  /** `phone` or `email`. */
+  kind: "phone" | "email";
+  /** The number or the address. */
+  value: string;
+  /** When it was verified last. */
+  verified_at: string;
+}
+
 /** Who signed in. */
 export interface VerifyAnswer {
   /** A person on one channel of the project. */
@@ -4659,12 +5421,23 @@ export interface VerifyAnswer {
   auth_time: string;
   /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
   session_id: string;
+  /**
+   * What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone` number, or
+   * an account that a `homeserver` vouches for; null if that is not known.
+   */
+  proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
 
 /** The code to exchange. */
 export interface VerifyBody {
   /** `code` of the session's status, or of the return to `callback_url`. */
   code: string;
+  /**
+   * Refused with `auth_code_invalid`, and not used up, is the code of a sign-in that proved none of these: an
+   * `account` on a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches
+   * for. Empty: any. Give it if you rely on it, since people could bring the code of another static link.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
 }
 
 /** The subscriber who entered the correct code. */
@@ -4692,6 +5465,12 @@ export interface VerifyOtpAnswer {
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
   external_id: string | null;
+  /**
+   * What the code proves of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+   * number, or an account that a `homeserver` vouches for; null if it was sent on several channels by a
+   * route.
+   */
+  proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
 
 /**

@@ -29,6 +29,13 @@ class FakeBot:
     numbers: "count[int]"
     #: Files that users sent to it, by `file_id`.
     files: dict[str, SentFile] = field(default_factory=dict)
+    #: Whether bot management is enabled for it in @BotFather, and the bots that it manages, by id.
+    can_manage_bots: bool = False
+    managed: "dict[int, FakeBot]" = field(default_factory=dict)
+    #: Whether topics in private chats are enabled for it in @BotFather.
+    has_topics: bool = False
+    #: Tenths of Telegram Stars on its balance: what a message of a paid broadcast costs.
+    star_tenths: int = 0
     #: Its menu: names and descriptions by language, None for all other languages.
     commands: dict[str | None, dict[str, str]] = field(default_factory=dict)
 
@@ -47,6 +54,15 @@ class FakeBot:
             "is_bot": True,
             "first_name": self.name,
             "username": self.username,
+        }
+
+    @property
+    def me(self) -> dict[str, Any]:
+        """The result of getMe, which says more."""
+        return self.user | {
+            "can_join_groups": True,
+            "can_manage_bots": self.can_manage_bots,
+            "has_topics_enabled": self.has_topics,
         }
 
     def person(
@@ -87,6 +103,8 @@ class FakeBot:
             "chat": chat.info,
             "date": 1_780_000_000,
         }
+        if message.topic is not None:
+            shown |= topic_fields(message.topic)
         if message.file:
             file_object = {"file_id": f"file-{message.message_id}", "file_unique_id": "u"}
             sizes = [file_object] if message.file.kind == "photo" else file_object
@@ -99,6 +117,11 @@ class FakeBot:
 
 
 _group_ids = count(4_000_001)
+
+
+def topic_fields(topic: int) -> dict[str, Any]:
+    """What Telegram's Message object says of its topic."""
+    return {"message_thread_id": topic, "is_topic_message": True}
 
 
 def _seen(chat: PrivateChat) -> bool:

@@ -37,6 +37,8 @@ class ShownMessage:
     buttons: list[list[dict[str, Any]]] = field(default_factory=list)
     file: ShownFile | None = None
     silent: bool = False
+    #: The topic that it is in.
+    topic: int | None = None
     edits: int = 0
     #: Telegram doesn't let bots delete messages older than 48 hours.
     old: bool = False
@@ -57,6 +59,8 @@ class Chat:
         #: Telegram's Chat object.
         self.info = info
         self.messages: dict[int, ShownMessage] = {}
+        #: Names of the topics, by their ids.
+        self.topics: dict[int, str] = {}
         self._numbers = numbers
         self._changed = asyncio.Event()
 
@@ -68,6 +72,13 @@ class Chat:
         self.messages[message.message_id] = message
         self.changed()
         return message
+
+    def open_topic(self, name: str) -> int:
+        """The id of a new topic: that of the service message that a user sees."""
+        topic = next(self._numbers)
+        self.topics[topic] = name
+        self.changed()
+        return topic
 
     def changed(self) -> None:
         """Wakes tasks that wait for a change in the chat."""

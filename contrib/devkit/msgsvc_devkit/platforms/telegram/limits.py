@@ -15,6 +15,8 @@ class Limits:
     """
 
     per_bot_s: int | None = 30
+    #: Instead of `per_bot_s`, for messages that are paid (Bot API, sendMessage: `allow_paid_broadcast`).
+    paid_per_bot_s: int | None = 1000
     per_chat_s: int | None = 1
     per_group_min: int | None = 20
     _sent: defaultdict[tuple[str, int], deque[float]] = field(
@@ -23,11 +25,14 @@ class Limits:
 
     @classmethod
     def off(cls) -> "Limits":
-        return cls(per_bot_s=None, per_chat_s=None, per_group_min=None)
+        return cls(per_bot_s=None, paid_per_bot_s=None, per_chat_s=None, per_group_min=None)
 
-    def take(self, bot_id: int, chat_id: int, now: float) -> None:
+    def take(self, bot_id: int, chat_id: int, now: float, *, paid: bool = False) -> None:
         """Counts a message at `now`, in seconds. Raises `Refusal` with 429 beyond a limit."""
-        windows = [(("bot", bot_id), self.per_bot_s, 1.0)]
+        if paid:
+            windows = [(("paid", bot_id), self.paid_per_bot_s, 1.0)]
+        else:
+            windows = [(("bot", bot_id), self.per_bot_s, 1.0)]
         if chat_id < 0:
             windows.append((("chat", chat_id), self.per_group_min, 60.0))
         else:

@@ -18,6 +18,9 @@ ENTITY_FIELDS: dict[str, frozenset[str]] = {
     "text_link": frozenset({"type", "offset", "length", "url"}),
 }
 
+#: Styles of buttons (Bot API 9.4, InlineKeyboardButton).
+STYLES = frozenset({"danger", "success", "primary"})
+
 #: Entities that can't be nested.
 ALONE = frozenset({"code", "pre"})
 
@@ -100,7 +103,9 @@ def _check_button(button: Any) -> None:
         raise complaint("a button is an object with a text")
     if not button["text"].strip():
         raise bad_request("inline keyboard button text must be non-empty")
-    kinds = set(button) - {"text"}
+    if "style" in button and button["style"] not in STYLES:
+        raise bad_request("can't parse inline keyboard button: invalid button style specified")
+    kinds = set(button) - {"text", "style"}
     if kinds == {"url"}:
         if not _leads_somewhere(button["url"]) or _is_dotless(button["url"]):
             raise bad_request(

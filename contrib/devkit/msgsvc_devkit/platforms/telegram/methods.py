@@ -8,7 +8,12 @@ from urllib.parse import urlsplit
 
 from msgsvc_devkit.platforms.telegram.bots import FakeBot
 from msgsvc_devkit.platforms.telegram.calls import Refusal, Upload, bad_request, complaint
-from msgsvc_devkit.platforms.telegram.chats import Chat, ShownFile, ShownMessage
+from msgsvc_devkit.platforms.telegram.chats import (
+    Chat,
+    PrivateChat,
+    ShownFile,
+    ShownMessage,
+)
 from msgsvc_devkit.platforms.telegram.looks import check_caption, check_text
 from msgsvc_devkit.platforms.telegram.update_queue import Webhook
 
@@ -29,6 +34,9 @@ NOT_MODIFIED = (
     " as a current content and reply markup of the message"
 )
 
+#: Characters of a topic's name, and a colour of its icon (Bot API, createForumTopic).
+MAX_TOPIC_NAME, TOPIC_COLOR = 128, 0x6FB9F0
+
 _SECRET_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
@@ -46,7 +54,7 @@ class Methods:
         if method.startswith("edit"):
             return self._edit(bot, params, caption=method == "editMessageCaption")
         handlers: dict[str, Callable[[FakeBot, dict[str, Any]], Any]] = {
-            "getMe": lambda bot, _: bot.user | {"can_join_groups": True},
+            "getMe": lambda bot, _: bot.me,
             "deleteMessage": _delete,
             "answerCallbackQuery": _answer,
             "setMyCommands": _set_commands,
@@ -54,6 +62,8 @@ class Methods:
             "deleteWebhook": _delete_webhook,
             "getWebhookInfo": _webhook_info,
             "getFile": _get_file,
+            "getManagedBotToken": _managed_token,
+            "createForumTopic": _create_topic,
         }
         if method == "getUpdates":
             return await _get_updates(bot, params)
@@ -64,6 +74,7 @@ class Methods:
         looks: dict[str, Any] = {
             "buttons": params.get("reply_markup", {}).get("inline_keyboard", []),
             "silent": params.get("disable_notification", False),
+            "topic": _topic(bot, chat, params.get("message_thread_id", 0)),
         }
         if kind == "message":
             check_text(params["text"])
@@ -118,6 +129,26 @@ class Methods:
         if "allowed_updates" in params:
             bot.updates.allow(params["allowed_updates"])
         return _use_webhook(bot, Webhook(url, secret), params)
+
+
+def _topic(bot: FakeBot, chat: Chat, topic: int) -> int | None:
+    """The topic of a message to be sent; groups without topics ignore it. Raises `Refusal`."""
+    if topic == 0 or not isinstance(chat, PrivateChat):
+        return None
+    if not bot.has_topics or topic not in chat.topics:
+        raise bad_request("message thread not found")
+    return topic
+
+
+def _create_topic(bot: FakeBot, params: dict[str, Any]) -> dict[str, Any]:
+    chat, name = bot.writable(params["chat_id"]), params["name"]
+    if not bot.has_topics or not isinstance(chat, PrivateChat):
+        # In TDLib's words.
+        raise bad_request("the chat is not a forum")
+    if not 1 <= len(name.strip()) <= MAX_TOPIC_NAME:
+        raise complaint(f"a topic's name has 1-{MAX_TOPIC_NAME} characters, not {len(name)}")
+    topic = chat.open_topic(name)
+    return {"message_thread_id": topic, "name": name, "icon_color": TOPIC_COLOR}
 
 
 def _delete(bot: FakeBot, params: dict[str, Any]) -> bool:
@@ -181,6 +212,14 @@ def _get_file(bot: FakeBot, params: dict[str, Any]) -> dict[str, Any]:
         "file_size": len(file.content),
         "file_path": file.path,
     }
+
+
+def _managed_token(bot: FakeBot, params: dict[str, Any]) -> str:
+    managed = bot.managed.get(params["user_id"])
+    if managed is None:
+        # Of an id that the bot has never seen; what Telegram says of others' bots isn't published.
+        raise bad_request("user not found")
+    return managed.token
 
 
 def _delete_webhook(bot: FakeBot, params: dict[str, Any]) -> bool:

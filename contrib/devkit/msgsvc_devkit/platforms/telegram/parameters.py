@@ -14,8 +14,10 @@ from msgsvc_devkit.platforms.telegram.looks import check_entities, check_keyboar
 #: `!` marks required parameters. `File` is an upload, a URL or a file_id.
 _MESSAGE = {
     "chat_id": "Integer!",
+    "message_thread_id": "Integer",
     "disable_notification": "Boolean",
     "protect_content": "Boolean",
+    "allow_paid_broadcast": "Boolean",
     "reply_markup": "Keyboard",
 }
 _TEXT = {"text": "String!", "entities": "Entities"}
@@ -36,6 +38,12 @@ METHODS: dict[str, dict[str, str]] = {
         "text": "String",
         "show_alert": "Boolean",
     },
+    "createForumTopic": {
+        "chat_id": "Integer!",
+        "name": "String!",
+        "icon_color": "Integer",
+        "icon_custom_emoji_id": "String",
+    },
     "setMyCommands": {"commands": "Commands!", "language_code": "String"},
     "setWebhook": {
         "url": "String!",
@@ -47,6 +55,7 @@ METHODS: dict[str, dict[str, str]] = {
     "deleteWebhook": {"drop_pending_updates": "Boolean"},
     "getWebhookInfo": {},
     "getFile": {"file_id": "String!"},
+    "getManagedBotToken": {"user_id": "Integer!"},
     "getUpdates": {
         "offset": "Integer",
         "limit": "Integer",

@@ -99,10 +99,14 @@ class Person:
             raise ValueError(f"{link} does not lead to @{self.bot.username}")
         return await self.start(parse_qs(parts.query).get("start", [""])[0])
 
-    async def write(self, text: str | None = None, **content: Any) -> int | None:
-        """Sends a text, or a message with other fields of Telegram's Message object."""
+    async def write(
+        self, text: str | None = None, *, topic: int | None = None, **content: Any
+    ) -> int | None:
+        """Sends a text, or a message with other fields of Telegram's Message object; into a topic."""
         self.chat.started = True
-        shown = self.chat.add(text or "", from_bot=False)
+        shown = self.chat.add(text or "", from_bot=False, topic=topic)
+        if topic is not None:
+            content |= {"message_thread_id": topic, "is_topic_message": True}
         message = self._message(shown, **content)
         if text is not None:
             message["text"] = text
@@ -113,6 +117,21 @@ class Person:
         """Replies to a message of the bot."""
         above = self.bot.message_object(self.chat, answered)
         return await self.write(text, reply_to_message=above)
+
+    def open_topic(self, name: str) -> int:
+        """Opens a topic of their own, where the bot lets them; returns its id."""
+        return self.chat.open_topic(name)
+
+    def topic(self, name: str) -> int:
+        """The id of the topic whose name contains `name`."""
+        return next(topic for topic, known in self.chat.topics.items() if name in known)
+
+    def delete_topic(self, topic: int) -> None:
+        """Deletes a topic with all its messages."""
+        del self.chat.topics[topic]
+        for message in [one for one in self.chat.messages.values() if one.topic == topic]:
+            del self.chat.messages[message.message_id]
+        self.chat.changed()
 
     async def send_file(
         self,

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
@@ -72,6 +73,31 @@ class FakeTelegram:
 
     def add_bot(self, username: str, name: str = "Second Bot") -> FakeBot:
         return self._serve(FakeBot.make(username, name))
+
+    def make_bot(self, person: Person, link: str, *, username: str | None = None) -> FakeBot:
+        """A person opens a link that makes a bot, and agrees, maybe to another `username`.
+
+        Raises `ValueError` if Telegram would show no such dialog.
+        """
+        parts = urlsplit(link)
+        place = parts.path.strip("/").split("/")
+        if parts.scheme != "https" or parts.hostname != "t.me" or place[0] != "newbot":
+            raise ValueError(f"{link} makes no bot")
+        manager, suggested = place[1:]
+        [managing] = [bot for bot in self._bots.values() if bot.username == manager]
+        if not managing.can_manage_bots:
+            raise ValueError(f"@{manager} may not manage bots")
+        chosen, name = username or suggested, parse_qs(parts.query).get("name", [suggested])[0]
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{1,28}[Bb][Oo][Tt]", chosen) or "__" in chosen:
+            raise ValueError(f"{chosen!r} is no username of a bot")
+        if any(bot.username.lower() == chosen.lower() for bot in self._bots.values()):
+            raise ValueError(f"{chosen!r} is taken")
+        if not 1 <= len(name) <= 64:
+            raise ValueError(f"{name!r} is no name of a bot")
+        made = self.add_bot(chosen, name)
+        managing.managed[made.bot_id] = made
+        managing.updates.add("managed_bot", {"user": person.user, "bot": made.user})
+        return made
 
     def person(
         self, name: str = "Anna", *, username: str | None = None, lang: str | None = "en"
@@ -210,7 +236,12 @@ class FakeTelegram:
         call.params = params
         if call.method.startswith("send"):
             bot.writable(params["chat_id"])
-            self.limits.take(bot.bot_id, params["chat_id"], call.at)
+            # What Telegram answers without Stars isn't published: the free limit holds then.
+            paid = params.get("allow_paid_broadcast", False) and bot.star_tenths > 0
+            self.limits.take(bot.bot_id, params["chat_id"], call.at, paid=paid)
+            sent = await self._methods.run(bot, call.method, params)
+            bot.star_tenths -= paid
+            return sent
         return await self._methods.run(bot, call.method, params)
 
     # ---- files ----------------------------------------------------------------------------------

@@ -132,6 +132,10 @@ class Person:
                     return self._press(message, button)
         raise LookupError(f"no button {label!r} in {self.messages}")
 
+    async def read(self, ref: str | None = None) -> None:
+        """Reads a message of the business, the latest one by default; the platform tells it."""
+        self._platform.tell_status(self, ref or self.messages[-1].ref, "read")
+
     async def opt_out(self) -> None:
         """Stops marketing messages of this business."""
         self.opted_out = True

@@ -293,17 +293,23 @@ class FakeWhatsApp:
             return
         statuses = ["sent", "delivered"] if failure is None else ["failed"]
         for status in statuses:
-            fields: dict[str, Any] = {
-                "id": ref,
-                "status": status,
-                "timestamp": str(int(time.time())),
-                "recipient_user_id": person.user_id,
-            }
-            if person.shows_number:
-                fields["recipient_id"] = person.number
-            if failure is not None:
-                fields["errors"] = [failure.in_status]
-            self.tell({"contacts": [self._contact(person)], "statuses": [fields]})
+            self.tell_status(person, ref, status, failure)
+
+    def tell_status(
+        self, person: Person, ref: str, status: str, failure: Refused | None = None
+    ) -> None:
+        """Tells what became of a message: `sent`, `delivered`, `read` or `failed`."""
+        fields: dict[str, Any] = {
+            "id": ref,
+            "status": status,
+            "timestamp": str(int(time.time())),
+            "recipient_user_id": person.user_id,
+        }
+        if person.shows_number:
+            fields["recipient_id"] = person.number
+        if failure is not None:
+            fields["errors"] = [failure.in_status]
+        self.tell({"contacts": [self._contact(person)], "statuses": [fields]})
 
     def _sender(self, person: Person) -> dict[str, str]:
         number = {"from": person.number} if person.shows_number else {}

@@ -1,9 +1,11 @@
 """Pages: sign-in links, the latest sign-ins, and a test sign-in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_auth.callbacks import with_code
-from msgsvc_auth.dashboard.words import TONES, statuses
+from msgsvc_auth.dashboard.words import TONES, identities, statuses
+from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.models import (
@@ -72,7 +74,7 @@ async def sign_in(
 
 @pages.get("/sign-in/links/new", access="project:write")
 async def new_link(page: PageContext) -> Render:
-    return Render("link.html", {"link": None, "addresses": None})
+    return Render("link.html", {"link": None, "addresses": None, **_proofs(page, ())})
 
 
 @pages.post("/sign-in/links/new", access="project:write", form_page=new_link)
@@ -90,7 +92,9 @@ async def link(
     page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
 ) -> Render:
     found = await static_links.get(page.tx, page.project_id, page.params["slug"])
-    return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
+    addresses = _addresses(channels, config, found)
+    values = {"link": found, "addresses": addresses, **_proofs(page, found.must_prove)}
+    return Render("link.html", values)
 
 
 @pages.post("/sign-in/links/{slug}", access="project:write", form_page=link)
@@ -164,9 +168,17 @@ def _addresses(channels: Channels, config: Settings, link: StaticLink) -> dict[s
     base_url = config.base_url.rstrip("/")
     return {
         "page": f"{base_url}/login/{link.slug}",
-        "bots": channels.deep_links(link.project_id, link_payload(link.slug), asks=True),
+        "bots": Guarantees(channels).links_of_page(
+            link.project_id, link_payload(link.slug), None, link.must_prove
+        ),
         "callback": with_code(link.callback_url, "CODE", "STATE"),
     }
+
+
+def _proofs(page: PageContext, known: Sequence[str]) -> dict[str, Any]:
+    """What a sign-in may have to prove, and what is ticked."""
+    chosen = known if page.error is None else page.form.texts("must_prove")
+    return {"identities": identities(page._), "chosen": chosen}
 
 
 def _typed(page: PageContext) -> dict[str, Any]:
@@ -174,4 +186,5 @@ def _typed(page: PageContext) -> dict[str, Any]:
         "name": page.form.text("name").strip(),
         "callback_url": page.form.text("callback_url").strip(),
         "match": page.form.checked("match"),
+        "must_prove": page.form.texts("must_prove"),
     }

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from msgsvc_auth.hosted.addresses import AddressQuestions
 from msgsvc_auth.hosted.cookies import Tickets
 from msgsvc_auth.hosted.models import BrowserSignIn, Site
 from msgsvc_auth.hosted.rendering import HEADERS, PageTemplates, Shown
@@ -49,6 +50,7 @@ class HostedPages:
         hosted: HostedSignIn,
         sites: Sites,
         visits: PlatformVisits,
+        questions: AddressQuestions,
         texts: Texts,
         tickets: Tickets,
         templates: PageTemplates,
@@ -56,6 +58,7 @@ class HostedPages:
         self._hosted = hosted
         self._sites = sites
         self._visits = visits
+        self._questions = questions
         self._texts = texts
         self._tickets = tickets
         self._templates = templates
@@ -179,6 +182,7 @@ class HostedPages:
             number=sign_in.session.match_number,
             expires_in_s=self._hosted.expires_in_s(sign_in),
             page=sign_in.ticket.page,
+            addresses=self._questions.offers(sign_in.session),
             platforms=self._visits.offers(sign_in.session),
             visit=await self._visits.notice(sign_in.session),
         )

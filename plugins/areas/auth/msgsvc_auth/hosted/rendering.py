@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from msgsvc_auth.hosted.addresses import AddressOffer
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, language, root_of
 from msgsvc_auth.models import Status
 from msgsvc_auth.platforms.models import PlatformOffer, VisitNotice
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers, qr_code, request_id
 from msgsvc_core.projects.page_brand import page_brand
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 #: No referrer, for the address holds the state.
 HEADERS = page_headers()
+
+#: Names the channel on which a question was sent to the address that was typed.
+SENT = "sent"
 
 #: Seconds between two looks of a browser without JavaScript.
 REFRESH_S = 5
@@ -47,6 +51,8 @@ class Shown:
     #: Messengers on whose own page the person can sign in, and what became of the latest visit there.
     platforms: Sequence[PlatformOffer] = ()
     visit: VisitNotice | None = None
+    #: Channels on which people can type their address.
+    addresses: Sequence[AddressOffer] = ()
 
 
 class PageTemplates:
@@ -63,9 +69,13 @@ class PageTemplates:
 
     def sign_in(self, request: Request, site: Site, visit: Visit, shown: Shown) -> Response:
         """The page itself, as far as the sign-in has come."""
-        here = address(request, site, visit, **{RESUME: "1"})
+        sent = request.query_params.get(SENT, "")
+        is_offered = any(offer.channel == sent for offer in shown.addresses)
+        is_sent = is_offered and shown.number is not None
+        kept = {RESUME: "1", SENT: sent if is_sent else ""}
+        here = address(request, site, visit, **kept)
         languages = {
-            lang: address(request, site, Visit(visit.state, lang, visit.channel), **{RESUME: "1"})
+            lang: address(request, site, Visit(visit.state, lang, visit.channel), **kept)
             for lang in self._texts.spoken
         }
         return self._page(
@@ -86,7 +96,45 @@ class PageTemplates:
             minutes=math.ceil(shown.expires_in_s / 60),
             refresh_s=REFRESH_S,
             shown=shown,
+            sent=is_sent,
+            by_address=f"{root_of(request)}/{site.path}/address/",
         )
+
+    def address(
+        self,
+        request: Request,
+        site: Site,
+        visit: Visit,
+        offer: AddressOffer,
+        *,
+        typed: str = "",
+        fault: str | None = None,
+        wait_s: int | None = None,
+    ) -> Response:
+        """The form for an address, with what is wrong with the one that was typed."""
+        path = f"{root_of(request)}/{site.path}/address/{offer.channel}"
+
+        def here(lang: Language) -> str:
+            query = address(request, site, Visit(visit.state, lang, visit.channel))
+            return f"{path}?{query.partition('?')[2]}"
+
+        response = self._page(
+            request,
+            "address.html",
+            visit.lang,
+            200 if fault is None else 429 if fault == "too_many" else 400,
+            name=site.name,
+            offer=offer,
+            typed=typed,
+            fault=fault,
+            minutes=math.ceil((wait_s or 0) / 60),
+            here=here(visit.lang),
+            languages={lang: here(lang) for lang in self._texts.spoken},
+            back=address(request, site, visit, **{RESUME: "1"}),
+        )
+        if wait_s is not None:
+            response.headers["Retry-After"] = str(wait_s)
+        return response
 
     def problem(self, request: Request, failure: Exception) -> Response:
         """A page for what can't be shown."""

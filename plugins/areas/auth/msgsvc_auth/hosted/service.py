@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from msgsvc_auth.callbacks import with_code, with_denial
 from msgsvc_auth.clients import Client
+from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.hosted import store
 from msgsvc_auth.hosted.models import BrowserSignIn, Messenger, Site, Ticket, Visit
 from msgsvc_auth.hosted.sites import no_page
@@ -42,6 +43,7 @@ class HostedSignIn:
         self._limiter = limiter
         self._settings = settings
         self._channels = channels
+        self._guarantees = Guarantees(channels)
         self._sign_in = sign_in
 
     @property
@@ -68,7 +70,7 @@ class HostedSignIn:
         if not self.may_begin(site):
             raise no_page()
         # Before counting: without an available bot no sign-in takes place.
-        self._sign_in.check_channel(site.project.project_id, visit.channel)
+        self._sign_in.check_channel(site.project.project_id, visit.channel, site.origin.must_prove)
         await self._count(client)
         secret = Ticket.new_secret()
         async with self._db.transaction() as tx:
@@ -148,11 +150,13 @@ class HostedSignIn:
         return None if request is None else with_denial(request.return_url, request.state)
 
     def messengers(self, sign_in: BrowserSignIn) -> list[Messenger]:
-        """How the person can answer. Raises `Unavailable` if no bot is ready."""
+        """How the person can answer. Raises `Unavailable` if no bot is ready, and nobody can be asked at an
+        address."""
         session = sign_in.session
-        names = None if session.channel is None else [session.channel]
         channels, payload = self._channels, session_payload(sign_in.ticket.token)
-        links = channels.deep_links(session.project_id, payload, names, asks=True)
+        links = self._guarantees.links_of_page(
+            session.project_id, payload, session.channel, session.must_prove
+        )
         starts = channels.start_messages(session.project_id, payload, links)
 
         def called(name: str) -> str:

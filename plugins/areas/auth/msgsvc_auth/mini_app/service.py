@@ -6,6 +6,7 @@ has to ask: the platform's signature identifies the user who pressed Yes.
 
 from msgsvc_auth.callbacks import with_code
 from msgsvc_auth.errors import AuthMiniAppUsed
+from msgsvc_auth.guarantees import proves
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.mini_app import store
 from msgsvc_auth.mini_app.models import MiniAppSignInBody
@@ -72,6 +73,14 @@ class MiniAppSignIn:
             now_ms=self._clock.now_ms(),
         )
         _check_is_for(link, channel, opened)
+        if not proves(channel, link.must_prove):
+            raise ValidationFailed(
+                "a sign-in by {name} proves {identity}, and it must prove {choices}",
+                field="channel",
+                name=channel.name,
+                identity=channel.capabilities.identity,
+                choices=" or ".join(link.must_prove),
+            )
         # Only now: anybody may post anything, and must not take the one writer of SQLite for it.
         async with self._db.transaction() as tx:
             if not await self._use(tx, channel, opened):

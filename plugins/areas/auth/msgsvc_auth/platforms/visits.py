@@ -1,5 +1,6 @@
 """Browsers that leave for a platform's page, and come back. A job exchanges the code that they bring."""
 
+from msgsvc_auth.guarantees import accepts
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.models import Session
 from msgsvc_auth.platforms import store
@@ -140,7 +141,7 @@ class PlatformVisits:
         return [
             channel.name
             for channel in self._channels.list_for_project(session.project_id)
-            if channel.platform_sign_in is not None and session.channel in {None, channel.name}
+            if channel.platform_sign_in is not None and accepts(session, channel)
         ]
 
 

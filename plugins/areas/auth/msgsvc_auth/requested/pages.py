@@ -25,11 +25,11 @@ class RequestedPages:
     async def open(self, tx: Tx, request: PageSignIn) -> str:
         """The URL of a new page.
 
-        Raises `ValidationFailed` for a channel that is unknown or can't receive answers and for a requester
-        that can't be shown, `Unavailable` while no bot is ready.
+        Raises `ValidationFailed` for a channel that is unknown, can't receive answers or does not prove what
+        is asked for, and for a requester that can't be shown, `Unavailable` while no bot is ready.
         """
         requester = Requester.of(request.requester_name, request.requester_url)
-        self._sign_in.check_channel(request.project_id, request.channel)
+        self._sign_in.check_channel(request.project_id, request.channel, request.must_prove)
         now_ms = self._clock.now_ms()
         page = PageRequest(
             project_id=request.project_id,
@@ -44,6 +44,7 @@ class RequestedPages:
             lang=request.lang,
             channel=request.channel,
             number_matching=request.number_matching,
+            must_prove=tuple(request.must_prove),
             created_at_ms=now_ms,
             expires_at_ms=now_ms + self._settings.request_lifetime_s * 1000,
         )

@@ -2,6 +2,7 @@
 
 from msgsvc_auth import texts
 from msgsvc_auth.buttons import Chat, SealedButtons
+from msgsvc_auth.guarantees import proves
 from msgsvc_auth.models import NewSession
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels.outbox import BotOutbox
@@ -47,8 +48,15 @@ class QuestionSender:
         """
         bot, chat_id = subscriber.bot, subscriber.chat_id
         channel = await self._channels.get_bot(request.project_id, bot, subscriber.channel)
-        if not channel.capabilities.answers:
+        if not channel.capabilities.asks_recipients:
             raise Conflict("people can't answer a bot on {name}", name=subscriber.channel)
+        if not proves(channel, request.must_prove):
+            raise Conflict(
+                "a sign-in by {name} proves {identity}, and it must prove {choices}",
+                name=subscriber.channel,
+                identity=channel.capabilities.identity,
+                choices=" or ".join(request.must_prove),
+            )
         chat = Chat(bot, chat_id, subscriber.user_id)
         message = texts.direct_question(
             self._texts.into(request.lang or subscriber.lang, __name__),
@@ -61,4 +69,10 @@ class QuestionSender:
         )
         self._messages.check_content(channel, message)
         expires_at_ms = new.session.expires_at_ms
-        await self._outbox.send(tx, bot, chat_id, message, expires_at_ms=expires_at_ms)
+        await self._outbox.send(
+            tx,
+            bot,
+            chat_id,
+            message.of_project(request.project_id),
+            expires_at_ms=expires_at_ms,
+        )

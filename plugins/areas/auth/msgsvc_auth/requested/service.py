@@ -77,5 +77,6 @@ def signed_in(session: Session, subscriber: Subscriber) -> SignedIn:
         source_id=session.source_id,
         subscriber=subscriber,
         method=session.method,
+        proves=session.proves,
         confirmed_at_ms=session.confirmed_at_ms,
     )

@@ -7,12 +7,13 @@ from msgsvc_core.security import digest
 
 _REQUEST = (
     "project_id, request_id, source, source_id, requester_name, requester_url, return_url, state, lang,"
-    " channel, number_matching, created_at_ms, expires_at_ms"
+    " channel, number_matching, must_prove, created_at_ms, expires_at_ms"
 )
 
 
 async def insert_request(tx: Tx, request: PageRequest) -> None:
     row = {column: getattr(request, column) for column in _REQUEST.split(", ")}
+    row["must_prove"] = " ".join(request.must_prove)
     await tx.insert("auth_requests", {**row, "token_digest": digest(request.token)})
 
 
@@ -37,4 +38,5 @@ def _as_request(row: Row, token: str) -> PageRequest:
     fields = {column: row[column] for column in _REQUEST.split(", ")}
     # SQLite keeps 0 and 1.
     fields["number_matching"] = bool(fields["number_matching"])
+    fields["must_prove"] = tuple(fields["must_prove"].split())
     return PageRequest(token=token, **fields)

@@ -5,10 +5,12 @@ from typing import Any
 from starlette.requests import Request
 
 from msgsvc_auth import plugin
+from msgsvc_auth.addressed import AddressedSignIns
 from msgsvc_auth.buttons import SealedButtons
 from msgsvc_auth.codes import Codes, IssuedCode
 from msgsvc_auth.confirming import Confirmations
 from msgsvc_auth.exchange import CodeExchange
+from msgsvc_auth.hosted.addresses import AddressQuestions
 from msgsvc_auth.hosted.models import Site
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.hosted.sites import Sites
@@ -24,6 +26,7 @@ from msgsvc_auth.requested.questions import DirectQuestions
 from msgsvc_auth.requested.sending import QuestionSender
 from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.service import SignIn
+from msgsvc_auth.session_limits import AddressLimits, AskingLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.projects.models import Project
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
@@ -77,6 +80,7 @@ def confirmed(code: IssuedCode | None = None, **fields: Any) -> Session:
 def row_of(value: Session | StaticLink) -> dict[str, Any]:
     """As the database has it."""
     row = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    row["must_prove"] = " ".join(value.must_prove)
     return {**row, "status": row.pop("stored_status")} if isinstance(value, Session) else row
 
 
@@ -234,6 +238,28 @@ class Auth:
             settings=self.settings,
             channels=self.core.channels,
             sign_in=self.sign_in(),
+        )
+
+    def addressed(self) -> AddressedSignIns:
+        return AddressedSignIns(
+            texts=self.core.texts,
+            projects=self.core.projects,
+            channels=self.core.channels,
+            subscribers=self.core.subscribers,
+            outbox=self.core.outbox,
+            buttons=SealedButtons(self.core.secrets),
+            sign_in=self.sign_in(),
+            limits=AddressLimits(self.core.clock, self.settings),
+        )
+
+    def address_questions(self) -> AddressQuestions:
+        return AddressQuestions(
+            db=self.core.db,
+            channels=self.core.channels,
+            settings=self.settings,
+            sign_in=self.sign_in(),
+            addressed=self.addressed(),
+            limits=AskingLimits(self.core.clock, self.settings),
         )
 
     def mini_apps(self) -> MiniAppSignIn:

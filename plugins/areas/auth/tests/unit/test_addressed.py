@@ -3,9 +3,7 @@
 import pytest
 
 from msgsvc_auth.addressed import AddressedSignIns
-from msgsvc_auth.buttons import SealedButtons
 from msgsvc_auth.models import SessionBody
-from msgsvc_auth.session_limits import AddressLimits
 from msgsvc_core.channels import Capabilities
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
 from msgsvc_devkit.fakes import PROJECT, FakeTx
@@ -15,16 +13,7 @@ from .signing_in import Auth, slot
 
 def addressed(auth: Auth) -> AddressedSignIns:
     auth.core.channels["messenger_a"].capabilities = Capabilities(addresses=True, buttons="pages")
-    return AddressedSignIns(
-        texts=auth.core.texts,
-        projects=auth.core.projects,
-        channels=auth.core.channels,
-        subscribers=auth.core.subscribers,
-        outbox=auth.core.outbox,
-        buttons=SealedButtons(auth.core.secrets),
-        sign_in=auth.sign_in(),
-        limits=AddressLimits(auth.core.clock, auth.settings),
-    )
+    return auth.addressed()
 
 
 async def test_a_question_is_sent_to_the_normal_form_of_an_address() -> None:
@@ -50,3 +39,13 @@ async def test_the_hour_of_a_mailbox_is_over() -> None:
 async def test_an_address_needs_a_channel() -> None:
     with pytest.raises(ValidationFailed, match="channel: say on which the address is"):
         await addressed(Auth()).open(FakeTx(), PROJECT, SessionBody(address="a@b.example"))
+
+
+async def test_a_blocked_address_is_sent_nothing() -> None:
+    auth = Auth()
+    parts = addressed(auth)
+    auth.core.subscribers.person("sub_1", user_id="ann@example.com", status="blocked")
+    tx = FakeTx(answers=[*slot(), *slot()])
+    await parts.open(tx, PROJECT, SessionBody(channel="messenger_a", address="ann@example.com"))
+
+    assert auth.core.outbox.sent == []

@@ -68,6 +68,7 @@ class Hosted(Auth):
             hosted=self.hosted(),
             sites=self.sites(),
             visits=self.visits(),
+            questions=self.address_questions(),
             texts=self.core.texts,
             tickets=Tickets("http://msgsvc.test"),
             templates=PageTemplates(self.core.texts),

@@ -143,7 +143,9 @@ async def test_a_yes_subscribes_is_an_event_and_costs_a_credit_also_of_who_has_n
     shop = Auth()
     shop.core.billing.refused.add("auth.confirmed")
     tx = FakeTx(answers=[[row_of(confirmed(subscriber_id=None))], 1])
-    done = await shop.confirmations().confirm(tx, pending(), "messenger_a", ANNA, "c1")
+    done = await shop.confirmations().confirm(
+        tx, pending(), "messenger_a", ANNA, "c1", proves="account"
+    )
 
     assert done is not None
     [person] = shop.core.subscribers.everybody
@@ -157,7 +159,7 @@ async def test_a_yes_subscribes_is_an_event_and_costs_a_credit_also_of_who_has_n
 async def test_a_yes_that_comes_too_late_changes_nothing() -> None:
     shop = Auth()
     done = await shop.confirmations().confirm(
-        FakeTx(answers=[[]]), pending(), "messenger_a", ANNA, "c1"
+        FakeTx(answers=[[]]), pending(), "messenger_a", ANNA, "c1", proves="account"
     )
 
     assert done is None
@@ -230,6 +232,22 @@ async def test_a_refusal_says_why_the_code_does_not_work(
     [outcome] = await Auth().exchange().exchange(tx, [Presented(PROJECT, ["h"])])
 
     assert isinstance(outcome, refusal)
+
+
+@pytest.mark.parametrize("proven", ["account", None])
+async def test_a_code_that_proves_less_is_refused_beside_one_that_asks_for_nothing(
+    proven: str | None,
+) -> None:
+    shop, code = Auth(), issued()
+    shop.core.subscribers.person("sub_1")
+    row = row_of(confirmed(code, proves=proven))
+    refused, given = await shop.exchange().exchange(
+        FakeTx(answers=[[row], [row]]),
+        [Presented(PROJECT, [code.hash], ["phone"]), Presented(PROJECT, [code.hash])],
+    )
+
+    assert isinstance(refused, AuthCodeInvalid)
+    assert isinstance(given, tuple)
 
 
 async def test_codes_are_consumed_in_one_order_whoever_asks_first() -> None:

@@ -26,6 +26,7 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.time_zones import ms_of
 from msgsvc_core.mailings import Audience
 from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.routing import Routes
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -60,7 +61,11 @@ async def compose(
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
         audience = {} if "subscriber_ids_count" in shown else shown
-        more = {"name": mailing.name or "", "pace": str(mailing.per_minute or "")}
+        more = {
+            "name": mailing.name or "",
+            "pace": str(mailing.per_minute or ""),
+            "route": mailing.route_id or "",
+        }
         given = PostedForm(
             {
                 **MessageForm.values_of(mailing.to_message()),
@@ -124,7 +129,14 @@ async def reach(page: PageContext, mailings: Mailings, channels: Channels) -> Re
     problem: ApiError | None = None
     try:
         audience = validate(Audience, audience_of(form), "audience", languages=page.languages)
-        counted = await count(page, mailings, channels, audience, form.text("permission") or None)
+        counted = await count(
+            page,
+            mailings,
+            channels,
+            audience,
+            form.text("permission") or None,
+            form.text("route") or None,
+        )
     except ApiError as error:
         if error.status >= 500:
             raise
@@ -139,6 +151,7 @@ async def review(
     mailings: Mailings,
     previews: MessagePreviews,
     channels: Channels,
+    routes: Routes,
     secrets: SecretBox,
 ) -> Render:
     """The review: the message on each messenger, and the number of recipients."""
@@ -152,7 +165,12 @@ async def review(
             "body": body,
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
-            "counted": await count(page, mailings, channels, body.audience, body.permission),
+            "counted": await count(
+                page, mailings, channels, body.audience, body.permission, body.route
+            ),
+            "route": None
+            if body.route is None
+            else await routes.get(page.tx, page.project_id, body.route),
             "credits": counted.credits,
             "variants": [
                 (name, await previews.samples(page, message, body.audience.channels))
@@ -248,6 +266,8 @@ def _body(page: PageContext) -> BroadcastBody:
     given: dict[str, Any] = {**varying.body_of(form), "audience": audience_of(form)}
     if name := form.text("name").strip():
         given["name"] = name
+    if route := form.text("route"):
+        given["route"] = route
     if form.text("when") == "later":
         given["send_at"] = _moment(page)
     if form.text("pace").strip():

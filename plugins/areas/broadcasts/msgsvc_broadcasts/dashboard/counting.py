@@ -35,9 +35,16 @@ async def count(
     channels: Channels,
     audience: Audience,
     permission: str | None,
+    route_id: str | None = None,
 ) -> CountedAudience:
-    """The audience of a message that needs a `permission`. Raises what `Mailings.break_down` does."""
-    found = await mailings.break_down(page.tx, page.project_id, audience, permission)
+    """The audience of a message that needs a `permission`, and goes by a route if one is named. Raises what
+    `Mailings.break_down` does."""
+    found = await mailings.break_down(
+        page.tx, page.project_id, audience, permission, route_id=route_id
+    )
+    if route_id is not None:
+        # Lists are of subscribers, and these are people.
+        return CountedAudience(found, (), "")
     known = [channel.name for channel in channels.list_for_project(page.project_id)]
     return CountedAudience(
         found,

@@ -3,5 +3,7 @@
 from msgsvc_core.dashboard import Pages
 
 pages = Pages(
-    "developers", package="msgsvc_dashboard.developers", styles=("branding.css", "keys.css")
+    "developers",
+    package="msgsvc_dashboard.developers",
+    styles=("branding.css", "channels.css", "keys.css"),
 )

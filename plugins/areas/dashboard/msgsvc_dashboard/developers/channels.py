@@ -6,6 +6,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
+from msgsvc_core.channels.project_channels.requests import ChannelRequests
 from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.registry import Channels
@@ -53,12 +54,22 @@ async def channels(
 
 
 @pages.get("/channels/new", access="project:write")
-async def new_channel(page: PageContext, all_channels: Channels) -> Render:
+async def new_channel(
+    page: PageContext, all_channels: Channels, channel_requests: ChannelRequests
+) -> Render:
     kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
     fields = fields_of(kinds[chosen]) if chosen in kinds else []
     by_name = sorted(kinds.items())
-    return Render("channel_new.html", {"kinds": by_name, "chosen": chosen, "fields": fields})
+    is_known = chosen in kinds
+    values = {
+        "kinds": by_name,
+        "chosen": chosen,
+        "fields": fields,
+        "maker": channel_requests.manager(chosen) if is_known else None,
+        "messenger": (kinds[chosen].title if is_known else "") or chosen,
+    }
+    return Render("channel_new.html", values)
 
 
 @pages.post("/channels/new", access="project:write", form_page=new_channel)

@@ -50,6 +50,7 @@ def _rule(look: MessengerLook) -> str:
         f"  --chat-{each.name.replace('_', '-')}:"
         f" light-dark({getattr(light, each.name)}, {getattr(dark, each.name)});\n"
         for each in fields(ChatColours)
+        if getattr(light, each.name) and getattr(dark, each.name)
     ]
     return f".{chat_class(look)} {{\n{''.join(lines)}}}\n"
 

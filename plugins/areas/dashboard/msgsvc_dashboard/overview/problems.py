@@ -65,8 +65,8 @@ def _problem(page: PageContext, trouble: ChannelTrouble) -> Problem:
             "A message has waited for {count} minutes.",
             trouble.waited_ms // MINUTE_MS,
         )
-    # An outage passes by itself; a channel that only is late works.
-    passes = trouble.kind in {"unavailable", "late"}
+    # An outage and a limit pass by themselves; a channel that only is late works.
+    passes = trouble.kind in {"unavailable", "limited", "late"}
     return Problem(
         _titles(page, trouble.channel)[trouble.kind],
         text,
@@ -86,5 +86,6 @@ def _titles(page: PageContext, channel: str) -> dict[TroubleKind, str]:
             "The messenger of {channel} can't be reached; messages wait.", channel=channel
         ),
         "interrupted": _("{channel} receives nothing.", channel=channel),
+        "limited": _("A limit stops messages of {channel}; they fail.", channel=channel),
         "late": _("{channel} sends late.", channel=channel),
     }

@@ -5,9 +5,12 @@ from msgsvc_dashboard.people import (
     bulk_actions,
     composing,
     editing,
+    imports,
     inviting,
+    merging,
     messages,
     permissions,
+    routing,
     searching,
     subscriber_changes,
     subscribers,
@@ -18,6 +21,7 @@ from msgsvc_dashboard.people import (
 from msgsvc_dashboard.people.declared import (
     message_pages,
     permission_pages,
+    route_pages,
     subscriber_pages,
     tag_pages,
     template_pages,
@@ -28,9 +32,12 @@ DECLARING = (
     bulk_actions,
     composing,
     editing,
+    imports,
     inviting,
+    merging,
     messages,
     permissions,
+    routing,
     searching,
     subscriber_changes,
     subscribers,
@@ -39,4 +46,11 @@ DECLARING = (
     template_list,
 )
 
-areas: list[Pages] = [subscriber_pages, message_pages, tag_pages, permission_pages, template_pages]
+areas: list[Pages] = [
+    subscriber_pages,
+    message_pages,
+    tag_pages,
+    permission_pages,
+    template_pages,
+    route_pages,
+]

@@ -65,7 +65,8 @@ async def message(
     shown = found.content
     takes = channel.capabilities if channel is not None else None
     is_open = found.deleted_at_ms is None
-    is_there = found.status == "sent" and is_open
+    # One that is sent by a route may have copies on several channels.
+    is_there = found.status == "sent" and is_open and found.route_id is None
     return Render(
         "message_state.html" if page.fragment == "state" else "message.html",
         {
@@ -79,6 +80,7 @@ async def message(
             "is_under_way": found.status in {"queued", "sending"},
             "may_edit": is_open
             and takes is not None
+            and found.route_id is None
             and (found.status == "queued" or (is_there and takes.edit)),
             "may_delete": is_open
             and takes is not None

@@ -7,6 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
+from msgsvc_core.subscribers.people import People
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
@@ -25,6 +26,13 @@ async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
         changes["lang"] = form.text("lang")
     body = validate(UpdateSubscriberBody, changes, languages=page.languages)
     await subscribers.change(page.tx, page.project_id, subscriber_id, body)
+    return _back(page, page._("Saved."))
+
+
+@pages.post("/subscribers/{subscriber_id}/split", access="project:write", form_page=subscriber)
+async def split(page: PageContext, people: People) -> Redirect:
+    found = await people.split(page.tx, page.project_id, page.params["subscriber_id"])
+    page.note(subscriber_id=found.subscriber_id)
     return _back(page, page._("Saved."))
 
 

@@ -14,6 +14,7 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
+from msgsvc_core.subscribers.people import People
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
@@ -106,6 +107,7 @@ async def subscriber(
     tags: Tags,
     permissions: Permissions,
     settings: Settings,
+    people: People,
 ) -> Render:
     project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
@@ -117,6 +119,7 @@ async def subscriber(
         "subscriber.html",
         {
             "person": person,
+            "others": await _others(page, people, person),
             "refused": refused,
             "words": words,
             "attributes": attributes,
@@ -129,6 +132,14 @@ async def subscriber(
             "default_lang": settings.default_lang,
         },
     )
+
+
+async def _others(page: PageContext, people: People, person: Subscriber) -> list[Subscriber]:
+    """The other subscribers of the same person."""
+    if person.external_id is None:
+        return []
+    found = await people.get(page.tx, page.project_id, person.external_id)
+    return [each for each in found.subscribers if each.subscriber_id != person.subscriber_id]
 
 
 def _whom(page: PageContext, walk: ListWalk, on_page: int) -> list[tuple[str, str]]:

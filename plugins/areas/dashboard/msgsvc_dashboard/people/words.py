@@ -71,6 +71,31 @@ def reason(_: Translate, name: str) -> tuple[str, str]:
     }.get(name, (name, ""))
 
 
+def waits_for(_: Translate, name: str) -> str:
+    """What a message with a route waits for."""
+    return {
+        "delivered": _(
+            "Sent; the next channel is tried unless it is reported as delivered in time."
+        ),
+        "read": _("Sent; the next channel is tried unless it is reported as read in time."),
+        "answered": _("Sent; the next channel is tried unless the person answers in time."),
+    }.get(name, name)
+
+
+def step_reason(_: Translate, name: str) -> str:
+    """Why a step of a route failed, or was passed over."""
+    return {
+        "no_subscriber": _("Not on this channel"),
+        "unsubscribed": _.pgettext("step", "Unsubscribed"),
+        "blocked": _("The person blocked the bot"),
+        "no_permission": _("Permission not granted"),
+        "channel_removed": _("The channel was removed"),
+        "channel_stopped": _("The bot is stopped"),
+        "outside_hours": _("Outside the hours of the step"),
+        "not_in_time": _("Not sent in time"),
+    }.get(name) or reason(_, name)[0]
+
+
 def event_title(_: Translate, event: Event) -> str:
     """A short title of the event; its name if there is none."""
     data = event.data
@@ -98,6 +123,8 @@ def event_title(_: Translate, event: Event) -> str:
         "ticket.unanswered_24h": _("Ticket unanswered for a day"),
         "ticket.sla_due_soon": _("Ticket is due soon"),
         "ticket.sla_breached": _("Ticket is overdue"),
+        "delivery.delivered": _("Message delivered"),
+        "delivery.read": _("Message read"),
         "drip.step_sent": _("Got a campaign step"),
         "drip.completed": _("Completed a campaign"),
         "scheduled.sent": _("Got a scheduled message"),

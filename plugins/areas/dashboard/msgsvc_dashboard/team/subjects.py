@@ -13,13 +13,13 @@ from msgsvc_dashboard.accounts.models import AuditEntry
 #: By name, the first parts of the actions about it: of pages, of endpoints and of commands.
 AREAS: Mapping[str, tuple[str, ...]] = {
     "subscribers": ("subscribers", "tags", "permissions"),
-    "messages": ("messages", "templates"),
+    "messages": ("messages", "templates", "routes"),
     "broadcasts": ("broadcasts", "broadcast"),
     "scheduled": ("scheduling",),
     "campaigns": ("drip", "drips"),
     "forms": ("forms",),
     "tickets": ("helpdesk",),
-    "sign_in": ("auth", "otp", "oidc"),
+    "sign_in": ("auth", "otp", "oidc", "gateways"),
     "developers": ("developers", "key", "channels", "webhooks"),
     "team": ("team", "members", "member", "account"),
     "project": ("project", "billing", "views"),

@@ -80,6 +80,7 @@ def checks(core: FakeContext) -> DefinitionChecks:
         templates=core.templates,
         channels=core.channels,
         messages=core.messages,
+        routes=core.routes,
         settings=core.config,
     )
 

@@ -16,6 +16,7 @@ async def test_a_campaign_goes_by_permissions_that_the_project_has() -> None:
         templates=core.templates,
         channels=core.channels,
         messages=core.messages,
+        routes=core.routes,
         settings=core.config,
     )
     await core.permissions.create(tx, PROJECT, CreatePermissionBody(key="news", title="News"))

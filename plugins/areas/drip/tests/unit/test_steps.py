@@ -20,6 +20,7 @@ from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.jobs import REMOVED_AT_ONCE, DripJobs
 from msgsvc_drip.models import Enrollment
 from msgsvc_drip.planning import Candidate, Plan, Planner
+from msgsvc_drip.receivers import Receivers
 from msgsvc_drip.service import REMOVE, Drips
 from msgsvc_drip.settings import DripSettings
 from msgsvc_drip.step_runner import StepRunner
@@ -37,8 +38,13 @@ def planner(core: FakeContext) -> Planner:
         billing=core.billing,
         messages=core.messages,
         contents=partial(contents, core),
+        receivers=receivers(core),
         late_minutes=60,
     )
+
+
+def receivers(core: FakeContext) -> Receivers:
+    return Receivers(db=core.db, routes=core.routes, subscribers=core.subscribers)
 
 
 def candidate(
@@ -240,6 +246,7 @@ async def test_a_mistake_of_ours_costs_one_person_a_step_and_holds_up_nobody(
         billing=core.billing,
         messages=core.messages,
         contents=partial(contents, core),
+        receivers=receivers(core),
         late_minutes=60,
     )
     await runner(core, plans).run_batch()
@@ -268,6 +275,7 @@ async def test_a_database_that_is_away_costs_nobody_a_step(core: FakeContext) ->
         billing=core.billing,
         messages=core.messages,
         contents=partial(contents, core),
+        receivers=receivers(core),
         late_minutes=60,
     )
 

@@ -156,6 +156,11 @@ def tables(
         "FROM helpdesk_agent_chats": [],
         "FROM helpdesk_agent_files": [],
         "FROM helpdesk_ratings": [],
+        "INTO helpdesk_threads": 1,
+        "UPDATE helpdesk_threads": 1,
+        "DELETE FROM helpdesk_threads": 1,
+        "JOIN helpdesk_threads h": [],
+        "FROM helpdesk_threads h": [],
         "FROM core_offers": 0,
     }
     first = dict(others or {})

@@ -43,6 +43,7 @@ class SignInPages:
             return_url=f"{issuer}/return",
             state=pending.request_id,
             lang=page_language(request),
+            must_prove=client.must_prove,
             # Of a device the person reads a code anyway: a number costs them little more.
             number_matching=asks_for_number(request, client) or pending.device_id is not None,
         )

@@ -84,6 +84,7 @@ class BackchannelGrants:
             subscriber_id=request.subscriber_id,
             auth_time_ms=person.confirmed_at_ms,
             method=person.method,
+            proves=person.proves,
             # The question names what is new: messages may have been turned off since an earlier consent.
             messages=not client.first_party and "notify" not in known,
         )

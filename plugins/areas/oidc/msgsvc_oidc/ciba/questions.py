@@ -60,6 +60,7 @@ class BackchannelQuestions:
             text=request.binding_message,
             details=await self._details(tx, client, request, person),
             number_matching=request.number_matching,
+            must_prove=client.must_prove,
             lifetime_s=lifetime_s,
         )
         try:

@@ -10,6 +10,7 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, Kept, Time, Url, UrlText
+from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.visible_text import check_visible, one_line
@@ -64,6 +65,10 @@ _JWKS_URI = (
 )
 _FIRST_PARTY = "Whether people are signed in without being asked for consent."
 _NUMBER_MATCHING = "Whether people always have to choose the number that the page shows."
+_MUST_PROVE = (
+    "Only channels that prove one of these sign people in: an `account` on a messenger, access to a"
+    " `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel."
+)
 _REQUIRE_PUSHED = "Whether authorization requests are accepted only if they were pushed (RFC 9126)."
 _HOME_URL = "The client's site, shown to people; null for none."
 _SUBJECT_TYPE = (
@@ -150,6 +155,9 @@ class ClientFields(RequestModel):
     jwks_uri: UrlText | None = Field(None, description=_JWKS_URI, examples=[_KEYS])
     first_party: bool = Field(False, description=_FIRST_PARTY)
     number_matching: bool = Field(False, description=_NUMBER_MATCHING)
+    must_prove: list[Identity] = Field(
+        default_factory=list, max_length=4, description=_MUST_PROVE, examples=[["phone"]]
+    )
     require_pushed: bool = Field(False, description=_REQUIRE_PUSHED)
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
@@ -210,6 +218,9 @@ class ClientChange(RequestModel):
     jwks_uri: Kept[UrlText] = Field(None, description=_JWKS_URI, examples=[_KEYS])
     first_party: Kept[bool] = Field(None, description=_FIRST_PARTY)
     number_matching: Kept[bool] = Field(None, description=_NUMBER_MATCHING)
+    must_prove: Kept[Annotated[list[Identity], Field(max_length=4)]] = Field(
+        None, description=_MUST_PROVE, examples=[["phone"]]
+    )
     require_pushed: Kept[bool] = Field(None, description=_REQUIRE_PUSHED)
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
@@ -243,6 +254,7 @@ class ClientAnswer(ResponseModel):
     scopes: list[Scope] = Field(description=_SCOPES, examples=[["openid", "profile"]])
     first_party: bool = Field(description=_FIRST_PARTY)
     number_matching: bool = Field(description=_NUMBER_MATCHING)
+    must_prove: list[Identity] = Field(description=_MUST_PROVE, examples=[["phone"]])
     require_pushed: bool = Field(description=_REQUIRE_PUSHED)
     subject_type: SubjectType = Field(description=_SUBJECT_TYPE)
     id_token_signed_response_alg: SigningAlg = Field(
@@ -332,6 +344,7 @@ def client_fields(client: Client, issuer: str) -> dict[str, Any]:
         "scopes": list(client.scopes),
         "first_party": client.first_party,
         "number_matching": client.number_matching,
+        "must_prove": list(client.must_prove),
         "require_pushed": client.require_pushed,
         "subject_type": client.subject_type,
         "id_token_signed_response_alg": client.signing_alg,

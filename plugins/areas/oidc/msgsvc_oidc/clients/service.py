@@ -81,6 +81,7 @@ class Clients:
             scopes=as_tuple(body.scopes),
             first_party=body.first_party,
             number_matching=body.number_matching,
+            must_prove=as_tuple(body.must_prove),
             require_pushed=body.require_pushed,
             subject_type=body.subject_type,
             signing_alg=body.id_token_signed_response_alg or self._settings.signing_alg,

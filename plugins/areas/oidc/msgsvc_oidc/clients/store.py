@@ -17,12 +17,12 @@ Found = tuple[Client, Sequence[ClientSecret]]
 _CLIENT = (
     "project_id, client_id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri,"
     " auth_method, jwks, jwks_uri, jwks_asked_at_ms, grant_types, scopes, first_party, number_matching,"
-    " require_pushed, subject_type, signing_alg, home_url, dynamic, created_at_ms"
+    " must_prove, require_pushed, subject_type, signing_alg, home_url, dynamic, created_at_ms"
 )
 _CLIENT_IN_JOIN = ", ".join(f"c.{column}" for column in _CLIENT.split(", "))
 
 #: Columns that hold lists as JSON.
-_LISTS = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes")
+_LISTS = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes", "must_prove")
 
 _FLAGS = ("first_party", "number_matching", "require_pushed", "dynamic")
 

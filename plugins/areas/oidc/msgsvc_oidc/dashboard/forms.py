@@ -26,6 +26,7 @@ def changes(page: PageContext) -> dict[str, Any]:
         **{name: form.checked(name) for name in _FLAGS},
         "scopes": ["openid", *form.texts("scopes")],
         "grant_types": form.texts("grant_types"),
+        "must_prove": form.texts("must_prove"),
         **({"jwks": _jwks(page)} if form.text("jwks").strip() else {}),
     }
 
@@ -47,13 +48,21 @@ def chosen(page: PageContext, client: Client | None) -> dict[str, Any]:
     flags = (*_FLAGS, "pairwise")
     if page.error is not None:
         ticked = {name: form.checked(name) for name in flags}
-        lists = {name: form.texts(name) for name in ("scopes", "grant_types")}
+        lists = {name: form.texts(name) for name in ("scopes", "grant_types", "must_prove")}
     elif client is not None:
         ticked = {name: getattr(client, name, False) for name in flags}
-        lists = {"scopes": list(client.scopes), "grant_types": list(client.grant_types)}
+        lists = {
+            "scopes": list(client.scopes),
+            "grant_types": list(client.grant_types),
+            "must_prove": list(client.must_prove),
+        }
     else:
         ticked = dict.fromkeys(flags, False)
-        lists = {"scopes": ["profile"], "grant_types": ["authorization_code", "refresh_token"]}
+        lists = {
+            "scopes": ["profile"],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "must_prove": [],
+        }
     return {**ticked, **lists}
 
 

@@ -68,6 +68,7 @@ async def client(page: PageContext, all_clients: Clients, issuers: Issuers) -> R
         "grant_types": [
             text for name, text in words.grant_types(page._) if name in found.grant_types
         ],
+        "proofs": [text for name, text in words.identities(page._) if name in found.must_prove],
     }
     return Render("client.html", values)
 
@@ -182,6 +183,7 @@ def _form(page: PageContext, found: Client | None, settings: OidcSettings) -> di
         "chosen": forms.chosen(page, found),
         "scopes": words.scopes(page._),
         "grant_types": words.grant_types(page._),
+        "identities": words.identities(page._),
         "auth_methods": words.auth_methods(page._),
         "signing_algs": [(alg, alg) for alg in ("RS256", "ES256", "EdDSA")],
         "signing_alg": settings.signing_alg,

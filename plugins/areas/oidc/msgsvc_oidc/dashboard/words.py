@@ -1,5 +1,6 @@
 """Labels of the pages, and what they say of redirect URIs."""
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.dashboard.failures import failure_in_words
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE, AuthMethod, GrantType, Scope
@@ -83,6 +84,16 @@ def grant_types(_: Translate) -> list[tuple[GrantType, str]]:
         ("refresh_token", _("Refresh tokens")),
         (DEVICE_CODE, _("On a device without a browser (device code)")),
         (CIBA, _("By a question in the messenger (CIBA)")),
+    ]
+
+
+def identities(_: Translate) -> list[tuple[Identity, str]]:
+    """What a sign-in may have to prove."""
+    return [
+        ("account", _("An account on the messenger")),
+        ("phone", _("A phone number")),
+        ("mailbox", _("A mailbox")),
+        ("homeserver", _("An account on a homeserver (Matrix)")),
     ]
 
 

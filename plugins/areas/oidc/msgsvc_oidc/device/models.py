@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest
 from msgsvc_oidc.protocol.polling import PolledRequest
@@ -9,12 +10,13 @@ from msgsvc_oidc.protocol.polling import PolledRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRequest(PolledRequest):
-    """A device that waits. The last three are known once a person has approved it."""
+    """A device that waits. The last four are known once a person has approved it."""
 
     acr_values: tuple[str, ...] = ()
     subscriber_id: str | None = None
     auth_time_ms: int | None = None
     method: SignInMethod | None = None
+    proves: Identity | None = None
 
     @property
     def authorization(self) -> AuthorizationRequest:

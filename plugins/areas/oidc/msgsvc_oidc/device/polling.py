@@ -65,5 +65,6 @@ class DeviceGrants:
             subscriber_id=device.subscriber_id,
             auth_time_ms=device.auth_time_ms,
             method=device.method,
+            proves=device.proves,
         )
         return await self._polls.issue(tx, client, "device", device, approval, before="approved")

@@ -9,7 +9,7 @@ from msgsvc_oidc.protocol.authorize import Session
 
 _DEVICE = (
     "project_id, request_id, client_id, status, scopes, acr_values, interval_s, expires_at_ms,"
-    " subscriber_id, auth_time_ms, method"
+    " subscriber_id, auth_time_ms, method, proves"
 )
 
 
@@ -69,7 +69,8 @@ async def approve(
     return bool(
         await tx.execute(
             "UPDATE oidc_device_requests SET status = 'approved', user_code_hash = NULL,"
-            " subscriber_id = :subscriber_id, auth_time_ms = :auth_time_ms, method = :method"
+            " subscriber_id = :subscriber_id, auth_time_ms = :auth_time_ms, method = :method,"
+            " proves = :proves"
             " WHERE project_id = :project_id AND request_id = :request_id"
             " AND status = 'pending' AND expires_at_ms > :now_ms",
             {
@@ -78,6 +79,7 @@ async def approve(
                 "subscriber_id": session.subscriber_id,
                 "auth_time_ms": session.auth_time_ms,
                 "method": session.method,
+                "proves": session.proves,
                 "now_ms": now_ms,
             },
         )

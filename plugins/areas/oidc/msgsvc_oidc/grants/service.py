@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.ids import new_id
@@ -91,6 +92,7 @@ class Grants:
             scopes=request.scopes,
             auth_time_ms=session.auth_time_ms,
             method=session.method,
+            proves=session.proves,
             session_id=session.session_id,
             nonce=request.nonce,
             redirect_uri=request.redirect_uri,
@@ -111,6 +113,7 @@ class Grants:
         scopes: tuple[str, ...],
         auth_time_ms: int,
         method: SignInMethod,
+        proves: Identity | None,
     ) -> Grant:
         """A grant without a code: its tokens are issued at once."""
         now_ms = self._clock.now_ms()
@@ -126,6 +129,7 @@ class Grants:
             scopes=scopes,
             auth_time_ms=auth_time_ms,
             method=method,
+            proves=proves,
             refresh_number=1 if offline else 0,
             refresh_expires_at_ms=refresh_until_ms if offline else None,
             created_at_ms=now_ms,

@@ -11,8 +11,8 @@ Key = tuple[str, str]
 
 _KEY = ("project_id", "grant_id")
 _GRANT = (
-    "project_id, grant_id, client_id, subscriber_id, subject, scopes, auth_time_ms, method, session_id,"
-    " nonce, redirect_uri, code_challenge, code_expires_at_ms, code_used_at_ms, refresh_number,"
+    "project_id, grant_id, client_id, subscriber_id, subject, scopes, auth_time_ms, method, proves,"
+    " session_id, nonce, redirect_uri, code_challenge, code_expires_at_ms, code_used_at_ms, refresh_number,"
     " refreshed_at_ms, refresh_expires_at_ms, revoked_at_ms, created_at_ms"
 )
 _GRANT_IN_JOIN = ", ".join(f"g.{column}" for column in _GRANT.split(", "))
@@ -32,6 +32,7 @@ async def insert_grant(tx: Tx, grant: Grant, ends_at_ms: int) -> None:
             "offline": grant.is_offline,
             "auth_time_ms": grant.auth_time_ms,
             "method": grant.method,
+            "proves": grant.proves,
             "session_id": grant.session_id,
             "nonce": grant.nonce,
             "redirect_uri": grant.redirect_uri,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.plugins.sign_ins import SignInMethod
@@ -30,12 +31,13 @@ TABLES: dict[Flow, Table] = {"device": "oidc_device_requests", "ciba": "oidc_cib
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """Who allowed it, when and how; `messages` says whether the scope `notify`, if there, was part of the
-    question that the person answered."""
+    """Who allowed it, when and how, and what that proved; `messages` says whether the scope `notify`, if
+    there, was part of the question that the person answered."""
 
     subscriber_id: str
     auth_time_ms: int
     method: SignInMethod
+    proves: Identity | None = None
     messages: bool = True
 
 
@@ -106,4 +108,5 @@ class Polls:
             scopes=request.scopes,
             auth_time_ms=approval.auth_time_ms,
             method=approval.method,
+            proves=approval.proves,
         )

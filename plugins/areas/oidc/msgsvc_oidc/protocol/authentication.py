@@ -1,11 +1,13 @@
 """How a person proved who they are, in the words of tokens: `acr` and `amr`.
 
-`amr` has the registered value `mca`, an answer over another channel than the browser (RFC 8176, section 2).
+`amr` has the registered value `mca`, an answer over another channel than the browser, and `sms` where that
+was a text message to a phone number (RFC 8176, section 2). There is none for mailboxes and homeservers.
 `acr` tells which answer it was; there is no registered name for it.
 """
 
 from collections.abc import Sequence
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.plugins.sign_ins import SignInMethod
 
 #: Yes was pressed in the bot.
@@ -23,6 +25,14 @@ _ACR: dict[SignInMethod, str] = {
     "platform": ACR_PLATFORM,
 }
 
+#: What the channel proved, beside `mca`. An account on a messenger is what `mca` says.
+_AMR: dict[Identity, tuple[str, ...]] = {
+    "account": (),
+    "phone": ("sms",),
+    "mailbox": ("urn:msgsvc:amr:mailbox",),
+    "homeserver": ("urn:msgsvc:amr:homeserver",),
+}
+
 #: What tokens may say, for discovery.
 ACR_VALUES = tuple(_ACR.values())
 
@@ -32,10 +42,13 @@ def acr_of(method: SignInMethod) -> str:
     return _ACR[method]
 
 
-def amr_of(method: SignInMethod) -> list[str]:
+def amr_of(method: SignInMethod, proves: Identity | None) -> list[str]:
     """The value of `amr` (RFC 8176, section 2): the platform's page only says that somebody else
-    authenticated the person, for which there is no registered value, so it is empty then."""
-    return [] if method == "platform" else ["mca"]
+    authenticated the person, for which there is no registered value, so it is empty then. What was
+    proven is None for a sign-in of which nobody recorded it, and adds nothing."""
+    if method == "platform":
+        return []
+    return ["mca", *(_AMR[proves] if proves is not None else ())]
 
 
 def requires_number(acr_values: Sequence[str]) -> bool:

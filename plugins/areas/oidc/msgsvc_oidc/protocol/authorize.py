@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.protocol import redirects
 from msgsvc_oidc.protocol.authentication import requires_number, satisfies
@@ -77,6 +78,7 @@ class Session:
     subscriber_id: str
     auth_time_ms: int
     method: SignInMethod
+    proves: Identity | None = None
 
 
 #: What comes next: the person signs in, is asked for consent, or goes back to the client with a code.
@@ -199,6 +201,8 @@ def _must_sign_in(
     if not _is_expected(request, session):
         return True
     if request.max_age_s is not None and _is_older(session, request.max_age_s, now_ms):
+        return True
+    if client.must_prove and session.proves not in client.must_prove:
         return True
     if client.number_matching and session.method == "button":
         return True

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from msgsvc_core.channels import Identity
+
 #: Client authentication at the token endpoint (OpenID Connect Core 1.0, section 9). A client with a secret
 #: may send it either way, whichever is registered.
 AuthMethod = Literal["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
@@ -55,6 +57,8 @@ class Client:
     first_party: bool = False
     #: Always asks for the number that the page shows.
     number_matching: bool = False
+    #: Only channels that prove one of these sign people in; empty is any.
+    must_prove: tuple[Identity, ...] = ()
     #: Takes authorization requests only from the pushed authorization endpoint (RFC 9126, section 6).
     require_pushed: bool = False
     subject_type: SubjectType = "public"

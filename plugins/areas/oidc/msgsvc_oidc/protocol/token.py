@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgsvc_core.channels import Identity
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.protocol.authentication import acr_of, amr_of
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_grant, invalid_request
@@ -31,6 +32,7 @@ class Grant:
     auth_time_ms: int
     method: SignInMethod
     created_at_ms: int
+    proves: Identity | None = None
     #: The browser's session; None for devices and backchannel requests.
     session_id: str | None = None
     nonce: str | None = None
@@ -162,7 +164,7 @@ def id_token_claims(
         "acr": acr_of(grant.method),
         "at_hash": left_half_hash(access_token, alg),
     }
-    if amr := amr_of(grant.method):
+    if amr := amr_of(grant.method, grant.proves):
         claims["amr"] = amr
     if grant.nonce is not None:
         claims["nonce"] = grant.nonce

@@ -33,6 +33,7 @@ class Sessions:
             subscriber_id=person.subscriber.subscriber_id,
             auth_time_ms=person.confirmed_at_ms,
             method=person.method,
+            proves=person.proves,
         )
         now_ms = self._clock.now_ms()
         expires_at_ms = now_ms + self._settings.session_hours * HOUR_MS

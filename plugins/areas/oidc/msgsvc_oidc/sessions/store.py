@@ -13,6 +13,7 @@ async def insert_session(tx: Tx, project_id: str, session: Session, expires_at_m
             "subscriber_id": session.subscriber_id,
             "auth_time_ms": session.auth_time_ms,
             "method": session.method,
+            "proves": session.proves,
             "expires_at_ms": expires_at_ms,
         },
     )
@@ -21,7 +22,7 @@ async def insert_session(tx: Tx, project_id: str, session: Session, expires_at_m
 async def find_session(tx: Tx, project_id: str, session_id: str, *, now_ms: int) -> Session | None:
     """A session that has not ended."""
     row = await tx.fetch_one(
-        "SELECT session_id, subscriber_id, auth_time_ms, method FROM oidc_sessions"
+        "SELECT session_id, subscriber_id, auth_time_ms, method, proves FROM oidc_sessions"
         " WHERE project_id = :project_id AND session_id = :session_id"
         " AND ended_at_ms IS NULL AND expires_at_ms > :now_ms",
         {"project_id": project_id, "session_id": session_id, "now_ms": now_ms},
@@ -36,7 +37,7 @@ async def renew_session(
     return bool(
         await tx.execute(
             "UPDATE oidc_sessions SET auth_time_ms = :auth_time_ms, method = :method,"
-            " expires_at_ms = :expires_at_ms WHERE project_id = :project_id"
+            " proves = :proves, expires_at_ms = :expires_at_ms WHERE project_id = :project_id"
             " AND session_id = :session_id AND subscriber_id = :subscriber_id"
             " AND ended_at_ms IS NULL AND expires_at_ms > :now_ms",
             {
@@ -45,6 +46,7 @@ async def renew_session(
                 "subscriber_id": session.subscriber_id,
                 "auth_time_ms": session.auth_time_ms,
                 "method": session.method,
+                "proves": session.proves,
                 "expires_at_ms": expires_at_ms,
                 "now_ms": now_ms,
             },
@@ -57,7 +59,7 @@ async def end_session(tx: Tx, project_id: str, session_id: str, *, now_ms: int) 
     row = await tx.fetch_one(
         "UPDATE oidc_sessions SET ended_at_ms = :now_ms"
         " WHERE project_id = :project_id AND session_id = :session_id AND ended_at_ms IS NULL"
-        " RETURNING session_id, subscriber_id, auth_time_ms, method",
+        " RETURNING session_id, subscriber_id, auth_time_ms, method, proves",
         {"project_id": project_id, "session_id": session_id, "now_ms": now_ms},
     )
     return None if row is None else _session(row)
@@ -69,4 +71,5 @@ def _session(row: Row) -> Session:
         subscriber_id=row["subscriber_id"],
         auth_time_ms=row["auth_time_ms"],
         method=row["method"],
+        proves=row["proves"],
     )

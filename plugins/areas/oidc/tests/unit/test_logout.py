@@ -221,7 +221,13 @@ def jobs_of(parts: Parts, sender: LogoutSender) -> LogoutJobs:
     )
 
 
-ENDED = {"session_id": "sid_1", "subscriber_id": "sub_1", "auth_time_ms": 0, "method": "button"}
+ENDED = {
+    "session_id": "sid_1",
+    "subscriber_id": "sub_1",
+    "auth_time_ms": 0,
+    "method": "button",
+    "proves": "account",
+}
 
 
 async def test_a_session_ends_with_its_grants_and_its_clients_hear_of_it(parts: Parts) -> None:
@@ -324,7 +330,7 @@ class Recording(LogoutSender):
 def known(parts: Parts, delivery: Mapping[str, Any] = DELIVERY) -> None:
     """The delivery and its client are in the database."""
     client = {name: getattr(CLIENT, name) for name in CLIENT.__dataclass_fields__}
-    lists = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes")
+    lists = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes", "must_prove")
     row = {**client, **dict.fromkeys(lists, "[]"), "secret_id": None}
     parts.core.db.replies |= {
         "FROM oidc_logout_deliveries": [delivery],

@@ -18,7 +18,7 @@ from msgsvc_otp import store as code_store
 from msgsvc_otp.errors import OtpInvalid
 from msgsvc_otp.hosted import store
 from msgsvc_otp.hosted.models import CodePage, OpenedPage, PageState
-from msgsvc_otp.models import OneTimeCode, SendOtpBody, Verdict, VerifyOtpBody
+from msgsvc_otp.models import OneTimeCode, Verdict, VerifyOtpBody
 from msgsvc_otp.service import OneTimeCodes
 from msgsvc_otp.settings import OtpSettings
 
@@ -103,15 +103,7 @@ class CodePages:
         code = await self._codes.get(tx, page.project_id, page.otp_id)
         if code.stored_status == "verified":
             raise NotFound("there is no page at this address")
-        body = SendOtpBody(
-            subscriber_id=code.subscriber_id,
-            purpose=code.purpose,
-            ttl_minutes=code.ttl_minutes,
-            max_attempts=code.max_attempts,
-            length=code.length,
-            lang=code.lang,
-        )
-        sent = await self._codes.send(tx, page.project_id, body)
+        sent = await self._codes.send_again(tx, code)
         await store.set_code(tx, page, sent.otp_id)
 
     async def take(self, tx: Tx, project_id: str, result: str) -> tuple[str, Verdict]:
@@ -126,7 +118,7 @@ class CodePages:
         code = await self._codes.get(tx, project_id, page.otp_id)
         assert code.subscriber_id is not None, "a code that was right was sent to somebody"
         subscriber = await self._subscribers.get(tx, project_id, code.subscriber_id)
-        return page.first_otp_id, Verdict(code, subscriber)
+        return page.first_otp_id, await self._codes.verdict(tx, code, subscriber)
 
     async def _found(self, tx: Tx, token: str, *, locked: bool = False) -> CodePage:
         page = await (store.lock if locked else store.find)(tx, digest(token))

@@ -12,6 +12,7 @@ from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed, inbound_context
 from msgsvc_otp import plugin
+from msgsvc_otp.by_route import CodeRoutes
 from msgsvc_otp.codes import CodeHashes
 from msgsvc_otp.inbound import CodeBot
 from msgsvc_otp.jobs import CodeJobs
@@ -59,12 +60,23 @@ def sender(core: FakeContext) -> CodeSender:
     )
 
 
+def by_route(core: FakeContext) -> CodeRoutes:
+    return CodeRoutes(
+        clock=core.clock,
+        secrets=core.secrets,
+        jobs=core.jobs,
+        routes=core.routes,
+        subscribers=core.subscribers,
+        sender=sender(core),
+    )
+
+
 def codes(core: FakeContext) -> OneTimeCodes:
     return OneTimeCodes(
         clock=core.clock,
         settings=core.settings(OtpSettings),
         hashes=CodeHashes(core.secrets),
-        sender=sender(core),
+        by_route=by_route(core),
         subscribers=core.subscribers,
         contacts=core.contacts,
         billing=core.billing,
@@ -132,7 +144,12 @@ async def test_a_payload_that_is_none_of_ours_is_left_to_others(core: FakeContex
 
 
 async def test_codes_are_deleted_after_a_week(core: FakeContext) -> None:
-    jobs = CodeJobs(clock=core.clock, subscribers=core.subscribers, events=core.events)
+    jobs = CodeJobs(
+        clock=core.clock,
+        subscribers=core.subscribers,
+        events=core.events,
+        by_route=by_route(core),
+    )
     core.db.answers.append(0)
     await jobs.purge(FakeJobContext(core.db), [claimed(NewJob("otp.purge"))])
 

@@ -1,0 +1,13 @@
+"""What of the tables of channels is personal data."""
+
+from msgsvc_core.db.personal_data import PersonalTable
+
+PERSONAL_DATA = (
+    PersonalTable(
+        section="chats",
+        table="core_chats",
+        columns=("chat_id", "user_id", "lang", "seen_at_ms"),
+        where="t.channel = :bot AND t.user_id = :user_id",
+        order=("chat_id",),
+    ),
+)

@@ -1,0 +1,196 @@
+"""What platforms report of messages that they have accepted: that they arrived, were read, or failed."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.updates import DeliveryReported
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, NewJob, exponential
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.messages import store
+from msgsvc_core.messages.counting import SentCounter
+from msgsvc_core.messages.models import Message
+from msgsvc_core.messages.outcomes import MessageOutcomes, report_event
+from msgsvc_core.messages.route_progress import RouteProgress
+from msgsvc_core.subscribers.service import Subscribers
+
+JOB = "message.report"
+
+#: How often a message is looked for whose id is not known yet: a platform may report before the answer to
+#: the call is recorded. Over some six minutes, since a suspended process records late. Reports of system
+#: messages never find theirs.
+ATTEMPTS = 5
+BACKOFF = exponential(first_s=1, factor=4, max_s=300)
+
+log = structlog.get_logger(__name__)
+
+
+class DeliveryReports:
+    """Records reports. `counters` are told of messages that failed after they were counted as sent."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        events: Events,
+        subscribers: Subscribers,
+        outcomes: MessageOutcomes,
+        counters: Sequence[SentCounter],
+        routes: RouteProgress,
+    ) -> None:
+        self._routes = routes
+        self._clock = clock
+        self._jobs = jobs
+        self._events = events
+        self._subscribers = subscribers
+        self._outcomes = outcomes
+        self._counters = counters
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(JOB, self.retry, max_attempts=ATTEMPTS + 1, backoff=BACKOFF, inline=True)
+
+    async def record(self, tx: Tx, channel: str, report: DeliveryReported) -> None:
+        """Records a report; if its message is not known yet, a job tries again. `channel` is the bot's key.
+
+        A report that comes twice, or after one that says more, changes nothing.
+        """
+        if not await self._record(tx, channel, report):
+            now_ms = self._clock.now_ms()
+            await self._jobs.enqueue(
+                tx, NewJob(JOB, _payload(channel, report, now_ms), run_at_ms=now_ms + _wait_ms(1))
+            )
+
+    async def retry(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Looks again for the messages of reports."""
+        for job in jobs:
+            channel, report = job.payload["channel"], _report(job)
+            if job.attempts < ATTEMPTS:
+                async with ctx.reading() as tx:
+                    known = bool(
+                        await self._messages(tx, channel, report)
+                        or await self._routes.find_copies(tx, channel, report.message_ref)
+                    )
+                if not known:
+                    wait_s = _wait_ms(job.attempts + 1) / 1000
+                    async with ctx.rescheduling(job, after_s=wait_s):
+                        continue
+            async with ctx.completing(job) as tx:
+                if not await self._record(tx, channel, report):
+                    log.info("report_of_unknown_message", channel=channel, status=report.state)
+
+    async def _record(self, tx: Tx, channel: str, report: DeliveryReported) -> bool:
+        """False if no message is known by its id."""
+        messages = await self._messages(tx, channel, report)
+        for message in messages:
+            await self._apply(tx, message, message.route_step, report, message)
+        if messages:
+            return True
+        # Of an earlier step of a route.
+        copies = await self._routes.find_copies(tx, channel, report.message_ref)
+        for message, step, then in copies:
+            await self._apply(tx, message, step, report, then)
+        return bool(copies)
+
+    async def _messages(self, tx: Tx, channel: str, report: DeliveryReported) -> Sequence[Message]:
+        messages = await store.find_by_ref(tx, channel, report.message_ref)
+        if not report.chat_id or not messages:
+            return messages
+        people = await self._subscribers.get_many(
+            tx, [(message.project_id, message.subscriber_id) for message in messages]
+        )
+        return [
+            message
+            for message in messages
+            if (person := people.get((message.project_id, message.subscriber_id)))
+            and person.chat_id == report.chat_id
+        ]
+
+    async def _apply(
+        self,
+        tx: Tx,
+        message: Message,
+        step: int | None,
+        report: DeliveryReported,
+        then: Message,
+    ) -> None:
+        """`step` is that of the message's route at which it was sent, and `then` the message as it was there;
+        None, and the message itself, without a route."""
+        if report.state == "failed":
+            await self._fail(tx, message, step, report, then)
+            return
+        now_ms = self._clock.now_ms()
+        # The platform's clock may be another.
+        at_ms = max(message.created_at_ms, min(report.at_ms or now_ms, now_ms))
+        told: list[tuple[str, str]] = []
+        # What was read has arrived, and some platforms report only the last of both.
+        if await store.mark_delivered(tx, message, at_ms):
+            told.append(("delivery.delivered", "delivered_at"))
+        if report.state == "read" and await store.mark_read(tx, message, at_ms):
+            told.append(("delivery.read", "read_at"))
+        if told:
+            recipient = (then.project_id, then.subscriber_id)
+            subscriber = (await self._subscribers.get_many(tx, [recipient])).get(recipient)
+            at = to_rfc3339(at_ms)
+            await self._events.emit_many(
+                tx,
+                [report_event(then, subscriber, name, {field: at}) for name, field in told],
+            )
+        if step is not None:
+            await self._routes.report(tx, message, step, report, at_ms)
+
+    async def _fail(
+        self,
+        tx: Tx,
+        message: Message,
+        step: int | None,
+        report: DeliveryReported,
+        then: Message,
+    ) -> None:
+        failure = DeliveryError(report.reason, report.detail or "the platform says no more")
+        # Before the message, in the lock order of an erasure.
+        person = await self._outcomes.lock_lost(tx, then, failure)
+        if step is not None:
+            result = await self._routes.fail(tx, message, step, report)
+            if result == "known":
+                return
+            if result == "went_on" or message.route_step != step:
+                await self._outcomes.block(tx, then, person, failure)
+                return
+        for status in await self._outcomes.fail_sent(tx, message, person, failure):
+            for counter in self._counters:
+                await counter.count_failed(tx, [status])
+
+
+def _wait_ms(attempt: int) -> int:
+    return round(BACKOFF(attempt) * 1000)
+
+
+def _payload(channel: str, report: DeliveryReported, now_ms: int) -> dict[str, str | int]:
+    return {
+        "channel": channel,
+        "message_ref": report.message_ref,
+        "chat_id": report.chat_id,
+        "state": report.state,
+        "at_ms": now_ms if report.at_ms is None else report.at_ms,
+        "reason": str(report.reason),
+        "detail": report.detail,
+    }
+
+
+def _report(job: Job) -> DeliveryReported:
+    payload = job.payload
+    return DeliveryReported(
+        update_id=job.job_id,
+        chat_id=payload["chat_id"],
+        message_ref=payload["message_ref"],
+        state=payload["state"],
+        at_ms=payload["at_ms"],
+        reason=Reason(payload["reason"]),
+        detail=payload["detail"],
+    )

@@ -1,0 +1,144 @@
+"""Chooses the steps of a route by which a person can be reached now."""
+
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.routing.hours import is_within, next_opening_ms
+from msgsvc_core.routing.models import Candidate, Choice, RouteStep, SkippedStep, SkipReason
+from msgsvc_core.subscribers.models import Recipient
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.service import Subscribers
+
+#: Which of the bots, by their channels' keys, are stopped.
+FindStopped = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, bool]]]
+
+
+@value_object
+class Asked:
+    """Whom to reach by a route's steps, from number `first` on: a person by all their subscribers.
+    `permission` is the key of one that they must have granted."""
+
+    project_id: str
+    steps: Sequence[RouteStep]
+    recipients: Sequence[Recipient]
+    permission: str | None = None
+    first: int = 0
+
+
+class RouteChooser:
+    """`service.routes.chooser`: who is reached by a route's steps."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        channels: Channels,
+        find_stopped: FindStopped,
+        subscribers: Subscribers,
+        permissions: Permissions,
+    ) -> None:
+        self._channels = channels
+        self._subscribers = subscribers
+        self._stopped = DataLoader(db, find_stopped)
+        self._granted = DataLoader(db, permissions.find_granted)
+
+    async def choose(
+        self,
+        project_id: str,
+        steps: Sequence[RouteStep],
+        *,
+        now_ms: int,
+        subscriber_id: str | None = None,
+        external_id: str | None = None,
+        permission: str | None = None,
+        for_code: bool = False,
+        first: int = 0,
+        tx: Tx | None = None,
+    ) -> Choice:
+        """The steps from number `first` on that can be used now, and why the others can't.
+
+        The person is named by exactly one of the two identifiers; by a `subscriber_id` with an `external_id`
+        all their subscribers are meant. `permission` is the key of one that they must have granted.
+        `for_code`: one-time codes also reach people who asked for no messages, on channels of addresses.
+        Without `tx` the lookups are batched with those of other requests.
+
+        Raises the errors of `Subscribers.get_recipient`. An empty choice is no error.
+        """
+        everywhere = await self._subscribers.list_recipients(
+            project_id, subscriber_id=subscriber_id, external_id=external_id, tx=tx
+        )
+        asked = Asked(project_id, steps, everywhere, permission=permission, first=first)
+        bots, permissions = _needed(asked)
+        stopped = {bot for bot in bots if await self._stopped.get(bot, tx)}
+        granted = {key for key in permissions if await self._granted.get(key, tx)}
+        return await self._choose(asked, now_ms, stopped, granted, for_code=for_code)
+
+    async def choose_many(self, tx: Tx, asked: Sequence[Asked], *, now_ms: int) -> list[Choice]:
+        """As `choose`, for many at once, whose subscribers are known."""
+        needed = [_needed(each) for each in asked]
+        stopped = await self._stopped.get_many({bot for bots, _ in needed for bot in bots}, tx)
+        granted = await self._granted.get_many({key for _, keys in needed for key in keys}, tx)
+        return [await self._choose(each, now_ms, stopped, granted) for each in asked]
+
+    async def _choose(
+        self,
+        asked: Asked,
+        now_ms: int,
+        stopped: Container[str],
+        granted: Container[tuple[str, str, str]],
+        *,
+        for_code: bool = False,
+    ) -> Choice:
+        by_channel = {recipient.channel: recipient for recipient in asked.recipients}
+        candidates: list[Candidate] = []
+        skipped: list[SkippedStep] = []
+        for number, step in enumerate(asked.steps[asked.first :], asked.first):
+            recipient = by_channel.get(step.channel)
+            if recipient is None:
+                skipped.append(SkippedStep(number, step.channel, "no_subscriber"))
+                continue
+            channel = await self._channels.find(recipient.bot)
+            reason = self._reason(asked, recipient, stopped, granted, for_code=for_code)
+            if channel is None or reason is not None:
+                skipped.append(SkippedStep(number, step.channel, reason or "channel_removed"))
+            elif step.hours is not None and not is_within(step.hours, now_ms):
+                opens_ms = next_opening_ms(step.hours, now_ms)
+                skipped.append(SkippedStep(number, step.channel, "outside_hours", opens_ms))
+            else:
+                candidates.append(Candidate(number, recipient, channel))
+        return Choice(tuple(candidates), tuple(skipped))
+
+    def _reason(
+        self,
+        asked: Asked,
+        recipient: Recipient,
+        stopped: Container[str],
+        granted: Container[tuple[str, str, str]],
+        *,
+        for_code: bool,
+    ) -> SkipReason | None:
+        """Why a person can't be written to by their bot."""
+        if recipient.status == "blocked":
+            return "blocked"
+        project_id = asked.project_id
+        takes_codes = for_code and self._subscribers.recipient_takes_codes(project_id, recipient)
+        if recipient.status != "active" and not takes_codes:
+            return "unsubscribed"
+        if asked.permission is not None:
+            key = (project_id, recipient.subscriber_id, asked.permission)
+            if key not in granted:
+                return "no_permission"
+        return "channel_stopped" if recipient.bot in stopped else None
+
+
+def _needed(asked: Asked) -> tuple[set[str], set[tuple[str, str, str]]]:
+    """The bots of which must be known whether they are stopped, and the permissions whether granted."""
+    channels = {step.channel for step in asked.steps[asked.first :]}
+    written = [
+        each for each in asked.recipients if each.channel in channels and each.status != "blocked"
+    ]
+    key = asked.permission
+    granted = {(asked.project_id, each.subscriber_id, key) for each in written} if key else set()
+    return {each.bot for each in written}, granted

@@ -1,0 +1,1 @@
+"""A gateway: other servers, which know HTTP providers of SMS alone, send through this service's channels."""

@@ -1,0 +1,29 @@
+"""Labels of senders, and of the statuses of messages."""
+
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_gateway.models import Sender
+
+#: Names of products, which are the same in every language.
+SENDERS: dict[Sender, str] = {"zitadel": "ZITADEL", "logto": "Logto", "novu": "Novu"}
+
+#: How the statuses are coloured, beside their word.
+TONES = {"queued": "info", "sent": "good", "failed": "bad"}
+
+
+def statuses(_: Translate) -> dict[str, str]:
+    """The label of each status."""
+    return {"queued": _("Sending"), "sent": _("Sent"), "failed": _("Failed")}
+
+
+def not_sent(_: Translate, reason: str) -> str:
+    """Why no messenger took a message."""
+    return {
+        "expired": _("no channel took it in time"),
+        "user_blocked_bot": _("the person has blocked the bot"),
+        "chat_not_found": _("the chat no longer exists"),
+        "bot_banned": _("the messenger rejects the bot"),
+        "invalid_message": _("the messenger rejected the message"),
+        "rate_limited": _("the messenger limits the bot's rate"),
+        "platform_unavailable": _("the messenger did not respond"),
+        "unknown": _("it is not known whether it arrived"),
+    }.get(reason, reason)

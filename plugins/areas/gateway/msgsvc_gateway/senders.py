@@ -1,0 +1,219 @@
+"""How each sender's requests are read, checked and answered.
+
+Sources: ZITADEL's guide "Notification Providers", and of its code
+`internal/notification/types/user_phone.go` and `user_email.go` (bodies), `internal/i18n/i18n.go` (texts that
+are missing) and `pkg/actions/signing.go` (signatures). Logto's `connector-http-sms` and
+`connector-http-email`, which post the same, and `connector-kit/src/types/passwordless.ts` (types).
+Novu's `packages/providers/src/lib/sms/generic-sms`.
+"""
+
+import hashlib
+import hmac
+import html
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from msgsvc_core.api.types import HttpUrl
+from msgsvc_core.api.validation import refusal
+from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
+from msgsvc_gateway.errors import GatewaySignatureInvalid
+from msgsvc_gateway.models import GatewayMessage, Purpose, Sender, Submitted
+
+#: The header of ZITADEL's signature: `t=<Unix seconds>,v1=<hex of HMAC-SHA256>`, over the time, a dot and the
+#: body.
+SIGNATURE = "ZITADEL-Signature"
+
+#: Seconds by which a signature's time may differ from ours, as in ZITADEL's own libraries.
+TOLERANCE_S = 300
+
+#: What ZITADEL's messages with a code are for, by the event that caused them.
+ZITADEL_PURPOSES: Mapping[str, Purpose] = {
+    "session.otp.email.challenged": "mfa_verification",
+    "session.otp.sms.challenged": "mfa_verification",
+    "user.human.email.code.added": "bind_new_identifier",
+    "user.human.initialization.code.added": "register",
+    "user.human.invite.code.added": "organization_invitation",
+    "user.human.mfa.otp.email.code.added": "mfa_verification",
+    "user.human.mfa.otp.sms.code.added": "mfa_verification",
+    "user.human.password.code.added": "forgot_password",
+    "user.human.phone.code.added": "bind_new_identifier",
+}
+
+#: What Logto's are for, by its types of templates.
+LOGTO_PURPOSES: Mapping[str, Purpose] = {
+    "BindMfa": "bind_mfa",
+    "BindNewIdentifier": "bind_new_identifier",
+    "ForgotPassword": "forgot_password",
+    "MfaVerification": "mfa_verification",
+    "OrganizationInvitation": "organization_invitation",
+    "Register": "register",
+    "SignIn": "sign_in",
+    "UserPermissionValidation": "user_permission_validation",
+}
+
+#: ZITADEL puts the name of a text where it has none: the greeting of its text messages with a code is
+#: `VerifySMSOTP.Greeting`.
+_NAME_OF_TEXT = re.compile(r"[A-Za-z]+\.(Greeting|Text|ButtonText)")
+
+#: Characters of a code that a sender may post.
+MAX_CODE = 64
+
+#: Characters of the words on a button.
+MAX_LABEL = 64
+
+#: Characters of a text that a sender may post; a channel may take fewer.
+MAX_TEXT = 4096
+
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+Recipient = Annotated[str, Field(min_length=3, max_length=254)]
+
+
+class _Posted(BaseModel):
+    """What a sender posts. It may add fields at any time: those that are not known are ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class _Context(_Posted):
+    event_type: str = ""
+    recipient_phone_number: Recipient | None = None
+    recipient_email_address: Recipient | None = None
+
+
+class _Template(_Posted):
+    greeting: Text = ""
+    text: Text = ""
+    url: HttpUrl | Literal[""] = ""
+    button_text: Annotated[str, Field(max_length=200)] = ""
+
+
+class _Args(_Posted):
+    """`code`, and for one-time passwords `oTP` as well: names of ZITADEL's with a small first letter."""
+
+    code: Annotated[str, Field(max_length=MAX_CODE)] | None = None
+    one_time_password: Annotated[str | None, Field(max_length=MAX_CODE, alias="oTP")] = None
+
+
+class _Zitadel(_Posted):
+    context_info: _Context
+    template_data: _Template
+    args: _Args = _Args()
+
+
+class _LogtoPayload(_Posted):
+    code: Annotated[str, Field(max_length=MAX_CODE)] = ""
+    link: HttpUrl | Literal[""] = ""
+    locale: Annotated[str, Field(max_length=64)] | None = None
+
+
+class _Logto(_Posted):
+    to: Recipient
+    type: Annotated[str, Field(max_length=64)]
+    payload: _LogtoPayload
+
+
+class _Novu(_Posted):
+    to: Recipient
+    content: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    id: Annotated[str, Field(max_length=200)] | None = None
+
+
+def read(sender: Sender, body: bytes) -> Submitted:
+    """What a request asks for. Raises `ValidationFailed`, `BadRequest`."""
+    try:
+        if sender == "zitadel":
+            return _read_zitadel(_Zitadel.model_validate_json(body), body)
+        if sender == "logto":
+            return _read_logto(_Logto.model_validate_json(body), body)
+        return _read_novu(_Novu.model_validate_json(body))
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def answer(sender: Sender, message: GatewayMessage) -> dict[str, Any]:
+    """What a sender is told about its message. ZITADEL and Logto look at the status alone; Novu's id and date
+    are where its settings have them by default, now and in earlier releases."""
+    told = {"id": message.message_id, "date": to_rfc3339(message.created_at_ms)}
+    return {**told, "data": told} if sender == "novu" else told
+
+
+def check_signature(header: str, body: bytes, key: str, *, now_s: int) -> None:
+    """Checks ZITADEL's signature. Raises `GatewaySignatureInvalid`."""
+    pairs = [part.strip().partition("=")[::2] for part in header.split(",")]
+    [time, *_] = [value for name, value in pairs if name == "t"] or [""]
+    if not time.isascii() or not time.isdecimal() or len(time) > 12:
+        raise GatewaySignatureInvalid
+    signed = hmac.new(key.encode(), time.encode() + b"." + body, hashlib.sha256).hexdigest()
+    given = [value.encode() for name, value in pairs if name == "v1"]
+    # Compared with each before `any`: the duration must not reveal which one matched.
+    matches = [hmac.compare_digest(signed.encode(), each) for each in given]
+    if not any(matches) or abs(now_s - int(time)) > TOLERANCE_S:
+        raise GatewaySignatureInvalid
+
+
+def _read_zitadel(posted: _Zitadel, body: bytes) -> Submitted:
+    context, template = posted.context_info, posted.template_data
+    to = context.recipient_phone_number or context.recipient_email_address
+    if to is None:
+        raise ValidationFailed(
+            "give recipientPhoneNumber or recipientEmailAddress", field="contextInfo"
+        )
+    greeting, said, label = _said(template.greeting), _said(template.text), template.button_text
+    if context.recipient_phone_number is None:
+        # In emails, names of people are escaped as in HTML.
+        greeting, label = html.unescape(greeting), html.unescape(label)
+    text = "\n\n".join(filter(None, (greeting, said)))
+    code = (posted.args.code or posted.args.one_time_password or "").strip()
+    # A code without words has ours, or the project's.
+    if not text.strip() and not code:
+        raise ValidationFailed("must hold more than spaces", field="templateData.text")
+    return Submitted(
+        to=to,
+        once=_digest(body),
+        text=text,
+        link=template.url,
+        label=_said(label)[:MAX_LABEL],
+        code=code,
+        purpose=ZITADEL_PURPOSES.get(context.event_type, "generic"),
+    )
+
+
+def _read_logto(posted: _Logto, body: bytes) -> Submitted:
+    payload = posted.payload
+    if not payload.code.strip() and not payload.link:
+        raise ValidationFailed("must hold a code or a link", field="payload")
+    return Submitted(
+        to=posted.to,
+        once=_digest(body),
+        link=payload.link,
+        code=payload.code.strip(),
+        purpose=LOGTO_PURPOSES.get(posted.type, "generic"),
+        lang=payload.locale,
+    )
+
+
+def _read_novu(posted: _Novu) -> Submitted:
+    if not posted.content.strip():
+        raise ValidationFailed("must hold more than spaces", field="content")
+    # Two messages with one text are two messages; Novu gives each an id.
+    once = None if posted.id is None else _digest(posted.id.encode())
+    return Submitted(to=posted.to, once=once, text=posted.content)
+
+
+def _said(text: str) -> str:
+    """A text of ZITADEL's; empty if it is but the name of one."""
+    return "" if _NAME_OF_TEXT.fullmatch(text.strip()) else text
+
+
+def _digest(body: bytes) -> str:
+    """A sender that repeats a request posts the same bytes again: a new message has a new code in it."""
+    if not body:
+        raise BadRequest("the body is empty")
+    return hashlib.sha256(body).hexdigest()

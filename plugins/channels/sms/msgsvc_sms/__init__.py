@@ -1,0 +1,1 @@
+"""SMS as a channel: by SMPP 3.4, or by a provider's HTTP API."""
