@@ -144,14 +144,14 @@ async def resources_of(
     # Of two secrets one can be deleted.
     secret = await post(f"/v1/oidc/clients/{openid['client_id']}/secrets")
     registration = await post("/v1/oidc/registration-tokens", name=person)
-    [key] = await service.projects.list_keys(tenant.project.project_id)
+    [api_key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
     events = await tenant.client.get("/v1/events", params={"after_event_id": "", "limit": 1})
     return {
         "ticket_id": ticket["ticket_id"],
         "assignee_id": assignee_id,
-        "key_id": key.key.key_id,
+        "key_id": api_key.key.key_id,
         "waiting_job_id": queued[-1].job_id,
         "canned_answer": canned["key"],
         "subscriber_id": subscriber_id,

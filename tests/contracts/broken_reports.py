@@ -53,5 +53,7 @@ class GivesNoReason(Reporting):
 class AcceptedIsDelivered(PigeonChannel):
     def typed(self, update: Any) -> Update:
         if update.get("state") == "accepted":
-            return replace(super().typed({**update, "state": "delivered"}), state="read")
+            report = super().typed({**update, "state": "delivered"})
+            assert isinstance(report, DeliveryReported)
+            return replace(report, state="read")
         return super().typed(update)

@@ -24,6 +24,7 @@ WRITTEN: Mapping[str, Sequence[str]] = {
     "oidc.client redirect_uri": ("https://app.example/callback",),
     "messages.messages subscriber_id": (id_of("sub", 1), id_of("sub", 5)),
     "search.search q": ("ann1", "жан", "zoe", id_of("sub", 5)),
+    "subscribers.merge_preview person": ("ann1", id_of("sub", 5)),
     "subscribers.subscribers query": ("ANN", "ann1", "жан", "customer-100", "zoe"),
 }
 

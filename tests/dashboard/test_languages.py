@@ -107,10 +107,14 @@ async def test_a_language_that_is_listed_no_more_stays_when_a_person_is_changed(
 async def test_templates_permissions_and_settings_keep_each_language(
     service: Service, owner: Visitor
 ) -> None:
-    texts = {"text" if lang == "en" else f"text_{lang}": text for lang, text in HELLO.items()}
-    labels = {f"button_{name}_1": text for name, text in texts.items()}
+    in_languages = {
+        "text" if lang == "en" else f"text_{lang}": text for lang, text in HELLO.items()
+    }
+    labels = {f"button_{name}_1": text for name, text in in_languages.items()}
     button = {"button_url_1": "https://a.example"}
-    await owner.post("/new-template", {"key": "hi", "format": "plain", **texts, **labels, **button})
+    await owner.post(
+        "/new-template", {"key": "hi", "format": "plain", **in_languages, **labels, **button}
+    )
     await owner.post("/permissions", {"key": "news", **typed("title"), **typed("description")})
     pages = {
         at: values_of((await owner.get(at)).text)

@@ -74,6 +74,7 @@ class Provider:
                         scopes=SCOPES,
                         auth_time_ms=self.session.auth_time_ms,
                         method=self.session.method,
+                        proves=self.session.proves,
                     )
                     token = RefreshToken(grant.grant_id, grant.refresh_number)
                     made.append(self.references.refresh_token(grant.project_id, token))

@@ -103,7 +103,7 @@ async def test_a_storm_breaches_nothing_and_loses_nothing(
     assert storm.refused > 5
     assert storm.broke > 2
     assert early == 0
-    assert most <= PACE.per_bot_s  # type: ignore[operator] - it has a value
+    assert most <= PACE.per_bot_s  # type: ignore[operator]  # it has a value
     assert most_of_chat == 1
     assert set(found) <= {("sent", None), ("failed", "platform_unavailable")}
     assert found["sent", None] == len(shown)

@@ -156,6 +156,7 @@ class BotRun:
         self._skipped_s = 0.0
         self._skipped = 0
         self._deaths = 0
+        self._took_over_from_s: float | None = None
         self._loops: list[VirtualLoop] = []
         spread_s = messages / per_s
         kinds = list(EVENTS)
@@ -295,7 +296,7 @@ class BotRun:
         loop = self._loop = VirtualLoop(self._virtual)
         self._loops.append(loop)
         self._repetition.restart()
-        self._took_over_from_s: float | None = None
+        self._took_over_from_s = None
         name = f"process-{self._deaths}"
         identity = ChannelIdentity(self._bot, self._bot)
         channel = SimulatedChannel(identity, self._platform, name)

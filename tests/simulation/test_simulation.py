@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_core.channels import outbound
 from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder
-from msgsvc_core.channels.pacing import Pacer
+from msgsvc_core.channels.pacing import Pacer, Window
 from msgsvc_core.jobs import lanes
 from tests.simulation import bulk, report, stepped
 from tests.simulation.invariants import Violated, jain
@@ -111,7 +111,7 @@ def test_jains_index_is_one_for_equal_shares_and_less_for_others() -> None:
 class Hasty(Pacer):
     """Lets a tenth more through than the platform allows."""
 
-    def _window(self, rate: float | None, per_s: float) -> outbound.Window | None:
+    def _window(self, rate: float | None, per_s: float) -> Window | None:
         return super()._window(None if rate is None else floor(rate * 1.1), per_s)
 
 

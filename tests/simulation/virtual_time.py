@@ -165,7 +165,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 task.cancel()
             self.run_forever()
         for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # of asyncio's own
         self.close()
 
 

@@ -4,7 +4,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.content.outgoing import OutgoingMessage
@@ -187,7 +187,7 @@ class Workload:
         self.pending += 1
         self._later(loop_of_site, at_s, self.add_bot, number, added)
 
-    def _later(self, loop: "object", at_s: float, send: "object", *arguments: object) -> None:
+    def _later(self, loop: Any, at_s: float, send: Any, *arguments: object) -> None:
         async def run() -> None:
             try:
                 await send(*arguments)

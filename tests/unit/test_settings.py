@@ -330,7 +330,7 @@ def test_a_channel_of_an_unknown_kind_is_refused_with_the_known_ones() -> None:
 
 def test_settings_can_not_be_changed_afterwards() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        build().settings.limits.tags = 5  # type: ignore[misc] - what must fail
+        build().settings.limits.tags = 5  # type: ignore[misc]  # what must fail
 
 
 def test_secrets_are_not_shown_by_printing() -> None:

@@ -22,6 +22,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from msgsvc_core.db import postgres_pool
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
 from msgsvc_devkit.both_databases import function_of
@@ -44,6 +45,9 @@ LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site", "containers"
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: Marks a function whose cases don't affect each other, and can share a service.
 SHARED_SERVICE = "shared_service"
+
+#: Seconds that a service of a test waits for a new connection to PostgreSQL.
+CONNECT_S = 30.0
 
 ServiceFactory = Callable[..., Awaitable[Service]]
 
@@ -107,6 +111,8 @@ def databases(
         "sqlite": SQLiteDatabases(tmp_path_factory.mktemp("sqlite"))
     }
     if backends_found()["postgres"]:
+        # A busy machine stands still for longer than a service should wait.
+        postgres_pool.CONNECT_S = CONNECT_S
         made["postgresql"] = PostgresDatabases(postgres_url())
     yield made
     for database in made.values():

@@ -139,7 +139,8 @@ async def test_every_call_has_a_key_of_its_own_unless_one_is_given() -> None:
 
 
 async def test_an_upload_is_repeated_byte_for_byte() -> None:
-    file = {"file_id": "fil_1", "subscriber_id": None, "type": "image", "filename": "a.png"}
+    file: dict[str, object] = {"file_id": "fil_1"}
+    file |= {"subscriber_id": None, "type": "image", "filename": "a.png"}
     file |= {"mime_type": "image/png", "size": 3, "status": "pending", "reason": None}
     file |= {"url": None, "url_expires_at": None, "created_at": "2026-03-01T09:30:00.000Z"}
     made = stage(ConnectionBroken("reset"), Answer(201, file))

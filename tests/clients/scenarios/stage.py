@@ -208,7 +208,8 @@ class Stage:
                 await self.people[name].block(channel)
             case {"person": name, "sees": text, **rest}:
                 message = await self.people[name].wait_for(text=text, timeout_s=PATIENCE_S)
-                for variable, pattern in rest.get("keep", {}).items():
+                keep: dict[str, str] = rest.get("keep", {})
+                for variable, pattern in keep.items():
                     found = re.search(pattern, message.text)
                     assert found, f"{pattern} is not in {message.text!r}"
                     self.kept[variable] = found[0]

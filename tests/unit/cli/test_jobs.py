@@ -189,7 +189,7 @@ def _column(config: Path, sql: str) -> list[str]:
         async with service.db.read() as tx:
             rows = await tx.fetch_all(sql)
         await service.db.disconnect()
-        return [row[0] for row in rows]
+        return [next(iter(dict(row).values())) for row in rows]
 
     return asyncio.run(ask())
 

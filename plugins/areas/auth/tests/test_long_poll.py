@@ -72,7 +72,7 @@ async def test_waiting_request_is_told_of_a_yes_in_another_process(
 async def test_waiting_request_hears_of_a_yes_in_another_process(
     service, make_service, client, session, ann, monkeypatch
 ):
-    monkeypatch.setattr(changes, "REREAD_S", 0.01)
+    monkeypatch.setattr(changes, "REREAD_S", 0.05)
     elsewhere = await make_service(
         extra_plugins=[("auth", plugin)], database_url=service.settings.database_url
     )
@@ -89,7 +89,7 @@ async def test_waiting_request_hears_of_a_yes_in_another_process(
 async def test_waiting_request_hears_of_the_sessions_end(
     service, client, clock, session, monkeypatch
 ):
-    monkeypatch.setattr(changes, "REREAD_S", 0.01)
+    monkeypatch.setattr(changes, "REREAD_S", 0.05)
     request = await begin_to_wait(client, session, service)
 
     clock.advance(600)
@@ -132,7 +132,7 @@ async def test_more_requests_wait_than_there_are_connections(
 async def test_waiting_request_hears_that_its_session_is_gone(
     service, client, session, monkeypatch
 ):
-    monkeypatch.setattr(changes, "REREAD_S", 0.01)
+    monkeypatch.setattr(changes, "REREAD_S", 0.05)
     request = await begin_to_wait(client, session, service)
 
     async with service.db.transaction() as tx:

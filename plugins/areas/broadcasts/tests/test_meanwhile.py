@@ -310,12 +310,18 @@ async def test_people_are_erased_while_the_platform_says_that_they_are_gone(
     job_id = await take(tenant.client)
     await begun(gate, 200)
     gate.open()
-    erased = await asyncio.gather(
-        *(tenant.client.delete(f"/v1/subscribers/{each}?erase=true") for each in ids[::-1])
-    )
+    # As many at once as a site has, so that none waits for the database until it is refused.
+    at_once = asyncio.Semaphore(20)
+
+    async def erase(subscriber_id: str) -> int:
+        async with at_once:
+            answer = await tenant.client.delete(f"/v1/subscribers/{subscriber_id}?erase=true")
+            return answer.status_code
+
+    erased = await asyncio.gather(*map(erase, ids[::-1]))
     done = await ended(tenant.client, job_id)
 
-    assert {answer.status_code for answer in erased} == {204}
+    assert set(erased) == {204}
     sent, failed, skipped, total = counts(done)
     assert (sent, failed + skipped, total) == (0, 200, 200)
     # Nobody was left in doubt, as they are whose outcomes could not be written.
