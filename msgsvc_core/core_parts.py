@@ -29,8 +29,7 @@ from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
 from msgsvc_core.mailings.personal_data import PERSONAL_DATA as OF_MAILINGS
 from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
 from msgsvc_core.members.personal_data import PERSONAL_DATA as OF_MEMBERS
-from msgsvc_core.messages.indexing import NOT_COPIED as MESSAGE_COLUMNS
-from msgsvc_core.messages.models import (
+from msgsvc_core.messages.events import (
     BatchCompleted,
     ButtonClicked,
     DeliveryDelivered,
@@ -38,6 +37,7 @@ from msgsvc_core.messages.models import (
     DeliveryRead,
     DeliverySuccess,
 )
+from msgsvc_core.messages.indexing import NOT_COPIED as MESSAGE_COLUMNS
 from msgsvc_core.messages.personal_data import PERSONAL_DATA as OF_MESSAGES
 from msgsvc_core.security import key_canary
 from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS

@@ -17,7 +17,8 @@ from msgsvc_core.db.counting import MOST_COUNTED
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.models import BUTTON_STYLE, check_source
+from msgsvc_core.messages.bodies import check_source
+from msgsvc_core.messages.fields import BUTTON_STYLE
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
 from msgsvc_core.routing.models import RouteStep, read_steps
 from msgsvc_core.subscribers.models import PermissionKey, TagName

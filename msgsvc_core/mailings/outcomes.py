@@ -25,7 +25,8 @@ from msgsvc_core.mailings.route_moves import (
     goes_on,
     past_patience,
 )
-from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy, MessageStatus
+from msgsvc_core.messages.fields import MessageStatus
+from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
 from msgsvc_core.messages.outcomes import (
     DIED,
     MessageOutcomes,

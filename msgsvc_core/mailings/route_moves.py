@@ -20,7 +20,8 @@ from msgsvc_core.mailings.ledger import RecipientOutcome
 from msgsvc_core.mailings.models import Mailing, RecipientStatus
 from msgsvc_core.mailings.route_ledger import PersonStep, RowChange
 from msgsvc_core.mailings.service import send_job
-from msgsvc_core.messages.models import CopyStatus, MessageCopy
+from msgsvc_core.messages.fields import CopyStatus
+from msgsvc_core.messages.models import MessageCopy
 from msgsvc_core.routing import RouteStep
 from msgsvc_core.routing.choosing import FindStopped
 from msgsvc_core.routing.hours import is_within

@@ -29,8 +29,8 @@ from msgsvc_core.mailings.models import (
     MailingMessage,
     NewMailing,
 )
+from msgsvc_core.messages.fields import METADATA_BYTES
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.routing import Route, Routes

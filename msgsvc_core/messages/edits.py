@@ -14,9 +14,10 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.messages import edit_store, route_store, store
+from msgsvc_core.messages.bodies import EditBody
 from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, FinalStatus, Message
+from msgsvc_core.messages.models import FinalStatus, Message
 from msgsvc_core.telemetry import Metrics
 
 #: The job that edits or deletes what was sent; `changing` runs it.

@@ -6,7 +6,8 @@ See docs/decisions/0044-lists-of-a-million.md.
 from typing import Any, get_args
 
 from msgsvc_core.db.sql import Dialect
-from msgsvc_core.messages.models import MessageQuery, MessageStatus
+from msgsvc_core.messages.bodies import MessageQuery
+from msgsvc_core.messages.fields import MessageStatus
 
 #: The status of most messages, which the index by status omits.
 MOST = "sent"

@@ -8,7 +8,8 @@ from msgsvc_core.events import Event, Events
 from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import store
-from msgsvc_core.messages.models import Message, MessageQuery
+from msgsvc_core.messages.bodies import MessageQuery
+from msgsvc_core.messages.models import Message
 
 #: The position of the previous page in messages and events: the last id of each, or nothing.
 _PLACES = re.compile(r"m([0-9A-Za-z]*)_e([0-9A-Za-z]*)", re.ASCII)

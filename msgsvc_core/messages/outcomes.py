@@ -18,13 +18,8 @@ from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import route_store, store
 from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.deliveries import Delivery, is_of_step, obstacle
-from msgsvc_core.messages.models import (
-    CopyStatus,
-    FinalStatus,
-    Message,
-    MessageCopy,
-    MessageStatus,
-)
+from msgsvc_core.messages.fields import CopyStatus, MessageStatus
+from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics

@@ -19,13 +19,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import route_store, store
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.delivery import JOB
-from msgsvc_core.messages.models import (
-    CopyStatus,
-    FinalStatus,
-    Message,
-    MessageCopy,
-    MessageStatus,
-)
+from msgsvc_core.messages.fields import CopyStatus, MessageStatus
+from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
 from msgsvc_core.messages.outcomes import failure_event, final_status, success_event
 from msgsvc_core.messages.route_store import State
 from msgsvc_core.routing import RouteChooser, RouteStep

@@ -10,7 +10,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.messages import route_store, store
 from msgsvc_core.messages.counting import OutcomeCounter
-from msgsvc_core.messages.models import NOT_IN_TIME, FinalStatus, Message
+from msgsvc_core.messages.fields import NOT_IN_TIME
+from msgsvc_core.messages.models import FinalStatus, Message
 from msgsvc_core.messages.route_moves import DEADLINE, RouteMoves
 from msgsvc_core.routing.models import Until
 

@@ -8,7 +8,8 @@ from typing import Any, Literal, cast
 
 from msgsvc_core.db import Row, Tx, WriteBatch
 from msgsvc_core.db.sql import array_param, in_array, in_query, key_params, key_table
-from msgsvc_core.messages.models import CopyStatus, FinalStatus, Message, MessageCopy
+from msgsvc_core.messages.fields import CopyStatus
+from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
 from msgsvc_core.routing.models import Until
 
 _COPY = (

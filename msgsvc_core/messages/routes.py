@@ -12,15 +12,9 @@ from msgsvc_core.kernel.errors import (
     NotFound,
     SubscriberNotFound,
 )
-from msgsvc_core.messages.models import (
-    EditBody,
-    MessageAnswer,
-    MessageId,
-    MessageList,
-    MessageQuery,
-    SendAnswer,
-    SendBody,
-)
+from msgsvc_core.messages.answers import MessageAnswer, MessageList, SendAnswer
+from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
+from msgsvc_core.messages.fields import MessageId
 from msgsvc_core.messages.service import Messages
 
 router = Router(

@@ -20,16 +20,11 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.tracing import current_trace_id
 from msgsvc_core.messages import clicks, previews, route_moves, route_store, store
+from msgsvc_core.messages.bodies import MessageQuery, SendBody
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.edits import MessageChanges, find
 from msgsvc_core.messages.history import Moment, history
-from msgsvc_core.messages.models import (
-    Message,
-    MessageQuery,
-    PreparedMessage,
-    PreparedRoute,
-    SendBody,
-)
+from msgsvc_core.messages.models import Message, PreparedMessage, PreparedRoute
 from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.routing.models import steps_to_column
 from msgsvc_core.subscribers.service import Subscribers

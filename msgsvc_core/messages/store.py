@@ -8,8 +8,9 @@ from msgsvc_core.db.counting import Count, count_walked
 from msgsvc_core.db.sql import for_update, in_query, key_params, key_table
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import from_json, to_json
+from msgsvc_core.messages.bodies import MessageQuery
 from msgsvc_core.messages.filters import led_of, page_of
-from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
+from msgsvc_core.messages.models import FinalStatus, Message
 
 #: In the order of `Message`'s fields, since rows are converted by position.
 _COLUMNS = (

@@ -10,8 +10,10 @@ from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages import previews
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.fields import METADATA_BYTES
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import METADATA_BYTES, PreparedMessage, PreparedRoute, SendBody
+from msgsvc_core.messages.models import PreparedMessage, PreparedRoute
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.routing import Routes
 from msgsvc_core.subscribers.models import Recipient

@@ -18,7 +18,8 @@ from msgsvc_core.channels.outbound import BATCH
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store
-from msgsvc_core.messages.models import Message, SendBody
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.models import Message
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.messages.models import Message, SendBody
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.models import Message
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import Tenant

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.jobs import NewJob, inspection
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.explanations import Explainer, Explanation, TimelineEntry, duration

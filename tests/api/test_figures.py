@@ -5,7 +5,7 @@ import pytest
 from msgsvc_core.channels import ChannelIdentity, DeliveryError, Reason
 from msgsvc_core.cli.figures import ChannelFigures, FiguresReader, LaneFigures
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

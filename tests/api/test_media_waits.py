@@ -11,7 +11,7 @@ import pytest
 from msgsvc_core.channels import Media
 from msgsvc_core.files import media_checks
 from msgsvc_core.files.media_checks import FIT_S, MOST_OPEN_OF_HOST, UNFIT_S
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

@@ -13,7 +13,7 @@ from statistics import median
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import WriteBatch
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
 from tests.bench import fake_platform

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import pytest
 
 from msgsvc_core.db.counting import Count
-from msgsvc_core.messages.models import MessageQuery
+from msgsvc_core.messages.bodies import MessageQuery
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_devkit.dashboard import Visitor, visitor

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
-from msgsvc_core.messages.models import SendAnswer, SendBody
+from msgsvc_core.messages.answers import SendAnswer
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.hookspecs import hookimpl
 

@@ -18,7 +18,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.db import WriteBatch
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit.channel import SendOnlyChannel

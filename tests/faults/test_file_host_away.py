@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.channels import Pace
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.clock import SystemClock
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import ServiceFactory, tenant_of

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 from tests.simulation.platform import GROUP
 from tests.simulation.virtual_time import VirtualTime

@@ -20,7 +20,7 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 
 #: Rows of one transaction.

@@ -9,7 +9,8 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import CreatedAt, Time
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.models import BatchId, Failed, SendBody, Sent, Skipped, Unknown
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.fields import BatchId, Failed, Sent, Skipped, Unknown
 
 
 @value_object

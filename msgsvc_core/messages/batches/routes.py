@@ -6,7 +6,7 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.kernel.errors import BillingBlocked, NotFound
 from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
 from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.models import BatchId
+from msgsvc_core.messages.fields import BatchId
 
 router = Router(area="messages")
 

@@ -15,7 +15,8 @@ from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.batches import counting, store
 from msgsvc_core.messages.batches.models import Batch, BatchAnswer, Rejected
-from msgsvc_core.messages.models import PreparedMessage, SendBody
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.models import PreparedMessage
 from msgsvc_core.messages.service import Messages
 
 #: Messages that are judged without a pause for others: long ones with markup take a millisecond each.

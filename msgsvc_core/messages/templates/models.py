@@ -15,7 +15,7 @@ from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.models import BUTTON_STYLE
+from msgsvc_core.messages.fields import BUTTON_STYLE
 
 #: A template's key in the API.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["order_shipped"])]

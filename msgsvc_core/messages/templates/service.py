@@ -18,8 +18,8 @@ from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.messages.bodies import Content
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates import store
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,

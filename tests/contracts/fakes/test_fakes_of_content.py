@@ -16,7 +16,7 @@ from msgsvc_core.mailings.models import (
     MailingMessage,
     NewMailing,
 )
-from msgsvc_core.messages.models import EditBody, MessageQuery, SendBody
+from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     PreviewBody,

@@ -37,9 +37,9 @@ from msgsvc_core.mailings.models import Audience
 from msgsvc_core.mailings.validation import AudienceNames
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import AddMemberBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import SendBody
 from msgsvc_core.messages.retention import MessagePurge
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.validation import MessageValidation

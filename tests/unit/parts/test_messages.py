@@ -20,11 +20,13 @@ from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.bodies import EditBody, SendBody
 from msgsvc_core.messages.counting import SentCounter
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB, MessageChanges
+from msgsvc_core.messages.fields import MessageStatus
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, FinalStatus, Message, MessageStatus, SendBody
+from msgsvc_core.messages.models import FinalStatus, Message
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
 from msgsvc_core.messages.reports import DeliveryReports
 from msgsvc_core.messages.route_progress import RouteProgress

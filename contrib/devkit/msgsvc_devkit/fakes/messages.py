@@ -19,16 +19,11 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
 from msgsvc_core.messages.edits import MessageChanges
 from msgsvc_core.messages.history import Moment
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import (
-    EditBody,
-    Message,
-    MessageQuery,
-    PreparedMessage,
-    SendBody,
-)
+from msgsvc_core.messages.models import Message, PreparedMessage
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,

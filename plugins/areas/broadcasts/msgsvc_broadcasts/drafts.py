@@ -8,7 +8,8 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.db import Tx
 from msgsvc_core.mailings import MailingMessage
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.models import Message, SendBody
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers

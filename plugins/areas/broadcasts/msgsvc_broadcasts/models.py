@@ -39,7 +39,7 @@ from msgsvc_core.mailings.models import (
     VariantOutcomes,
 )
 from msgsvc_core.mailings.service import ALL_PERCENT
-from msgsvc_core.messages.models import check_source
+from msgsvc_core.messages.bodies import check_source
 from msgsvc_core.routing.models import ROUTE_ID
 
 #: What marks the mailings that are broadcasts.

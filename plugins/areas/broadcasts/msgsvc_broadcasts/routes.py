@@ -35,7 +35,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.models import SendAnswer
+from msgsvc_core.messages.answers import SendAnswer
 
 router = Router(area="broadcasts", description="One message to many subscribers.", group="sending")
 

@@ -7,7 +7,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import ALWAYS, MailingContent
-from msgsvc_core.messages.models import METADATA_BYTES
+from msgsvc_core.messages.fields import METADATA_BYTES
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.routing import Routes

@@ -14,7 +14,7 @@ from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages import SendBody
-from msgsvc_core.messages.models import ButtonBody, MediaBody, check_source
+from msgsvc_core.messages.bodies import ButtonBody, MediaBody, check_source
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import PermissionKey, TagName

@@ -10,7 +10,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.messages.models import Content
+from msgsvc_core.messages.bodies import Content
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import Rendering, read_column, read_content
 from msgsvc_helpdesk import canned_store

@@ -14,7 +14,8 @@ from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.errors import BadRequest, InvalidValue
 from msgsvc_core.kernel.values import value_object, whole_number
-from msgsvc_core.messages.models import MediaBody, MessageText
+from msgsvc_core.messages.bodies import MediaBody
+from msgsvc_core.messages.fields import MessageText
 from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]

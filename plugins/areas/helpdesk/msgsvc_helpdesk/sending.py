@@ -8,7 +8,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import thread_store

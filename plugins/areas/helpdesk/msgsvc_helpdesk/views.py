@@ -13,7 +13,9 @@ from msgsvc_core.api.types import CreatedAt, SubscriberId, Time, UpdatedAt
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.messages.models import MediaAnswer, Message, MessageStatus
+from msgsvc_core.messages.answers import MediaAnswer
+from msgsvc_core.messages.fields import MessageStatus
+from msgsvc_core.messages.models import Message
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import (
     STATUS,

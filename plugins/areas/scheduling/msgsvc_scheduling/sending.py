@@ -9,7 +9,7 @@ from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked, Conflict
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_scheduling.models import Outcome, Record
 

@@ -10,7 +10,7 @@ from msgsvc_core.dashboard.people import search_people
 from msgsvc_core.dashboard.previewing import TriedMessage
 from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError, NotFound
-from msgsvc_core.messages.models import Content, SendBody
+from msgsvc_core.messages.bodies import Content, SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
 from msgsvc_core.messages.templates.service import Templates

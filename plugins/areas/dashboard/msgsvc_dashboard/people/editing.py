@@ -6,7 +6,8 @@ from msgsvc_core.dashboard import PageContext, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
 from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.messages.models import EditBody, Message
+from msgsvc_core.messages.bodies import EditBody
+from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_dashboard.people.content import of_message
 from msgsvc_dashboard.people.declared import message_pages as pages

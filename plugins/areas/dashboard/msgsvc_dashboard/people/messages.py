@@ -6,7 +6,8 @@ from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Render
 from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
-from msgsvc_core.messages.models import Message, MessageQuery
+from msgsvc_core.messages.bodies import MessageQuery
+from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from msgsvc_forms import plugin

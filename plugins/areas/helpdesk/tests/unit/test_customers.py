@@ -15,7 +15,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import MINUTE_MS
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.subscribers.models import Status
 from msgsvc_devkit import FakeContext
 from msgsvc_devkit.fakes import (

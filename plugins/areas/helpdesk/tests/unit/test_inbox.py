@@ -24,7 +24,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.members import Member
 from msgsvc_core.members.models import Role
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.bodies import SendBody
 from msgsvc_devkit import FakeContext
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from msgsvc_helpdesk.agents.notifications import GONE_JOB
