@@ -41,7 +41,7 @@ WALKS |= {"B1": ("B1",), "B2": ("B2",), "B3": ("B3",), "B": ("B1", "B2", "B3")}
 #: Files of ours, by package and path in it.
 _FILE = re.compile(r".*/msgsvc_(\w+)/(.+)\.py")
 
-#: Left out: logging, spans of traces, clocks, JSON, the decorator of values, the text of SQL, and the names of its errors.
+#: Left out: logging, spans, clocks, JSON, the decorator of values, the text of SQL, the names of its errors.
 LEFT_OUT = {
     "db/errors",
     "db/rows",
