@@ -6,9 +6,12 @@ import errno
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
+
+#: What a word does, with the rest of its line.
+Command = Callable[[str], Awaitable[object] | None]
 
 
 def run_by_hand(
@@ -23,6 +26,45 @@ def run_by_hand(
         if error.errno != errno.EADDRINUSE:
             raise
         parser.exit(1, f"port {port} is in use; name another: --port\n")
+
+
+async def converse(
+    commands: Mapping[str, Command], watching: Coroutine[Any, Any, None], help_text: str
+) -> None:
+    """Runs the command that the first word of each typed line names, while `watching` shows what happens;
+    ends with `quit` or the input.
+
+    The command `""` takes the lines that no other begins. What a command raises as wrong is shown.
+    """
+    shows = asyncio.create_task(watching)
+    try:
+        async for line in typed_lines():
+            word, _, rest = line.partition(" ")
+            if word == "quit":
+                break
+            if word in commands:
+                await _run(commands[word], rest)
+            elif "" in commands:
+                await _run(commands[""], line)
+            else:
+                show(help_text)
+    finally:
+        shows.cancel()
+
+
+async def _run(command: Command, rest: str) -> None:
+    try:
+        doing = command(rest)
+        if doing is not None:
+            await doing
+    except (LookupError, ValueError, TimeoutError) as error:
+        show(f"! {error}\n")
+
+
+def show(text: str) -> None:
+    """Writes to the screen at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 async def typed_lines() -> AsyncIterator[str]:

@@ -2,12 +2,12 @@
 
 import argparse
 import asyncio
-import sys
+from collections.abc import Mapping
 from email.message import EmailMessage
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from msgsvc_devkit.keyboard import run_by_hand, section_of, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, section_of, show
 from msgsvc_devkit.platforms.email.messages import Mail
 from msgsvc_devkit.platforms.email.server import DOMAIN, FakeMail, Person
 
@@ -35,35 +35,38 @@ async def _serve(options: argparse.Namespace) -> None:
     platform.imap_port = options.port + 1 if options.port else 0
     async with platform:
         ann = platform.person("Ann")
-        _say(f"{section_of(platform.inbound_settings)}\n{HELP.format(address=ann.address)}")
-        watching = asyncio.create_task(_watch(ann))
-        try:
-            async for line in typed_lines():
-                command, _, rest = line.partition(" ")
-                if command == "quit":
-                    break
-                _do(platform, ann, command, rest)
-        finally:
-            watching.cancel()
+        help_text = HELP.format(address=ann.address)
+        show(f"{section_of(platform.inbound_settings)}\n{help_text}")
+        await converse(_commands(platform, ann), _watch(ann), help_text)
 
 
-def _do(platform: FakeMail, ann: Person, command: str, rest: str) -> None:
-    match command:
-        case "write" | "forge":
-            platform.deliver(_mail(ann, rest), verified=command == "write")
-        case "open" if rest.startswith(f"mailto:news@{DOMAIN}?"):
-            fields = parse_qs(urlsplit(rest).query)
-            subject, [text] = fields.get("subject", [""])[0], fields.get("body", [""])
-            platform.deliver(_mail(ann, text, subject))
-        case "reply" if ann.messages:
-            last = ann.messages[-1]
-            mail = _mail(ann, rest, f"Re: {last.header('Subject')}")
-            mail["In-Reply-To"] = f"<{last.message_id}>"
-            platform.deliver(mail)
-        case "close" | "reopen":
-            ann.closed = command == "close"
-        case _:
-            _say(HELP.format(address=ann.address))
+def _commands(platform: FakeMail, ann: Person) -> Mapping[str, Command]:
+    def open_link(link: str) -> None:
+        if not link.startswith(f"mailto:news@{DOMAIN}?"):
+            raise ValueError("that is no mailto: link to the service")
+        fields = parse_qs(urlsplit(link).query)
+        subject, [text] = fields.get("subject", [""])[0], fields.get("body", [""])
+        platform.deliver(_mail(ann, text, subject))
+
+    def reply(text: str) -> None:
+        if not ann.messages:
+            raise ValueError("there is no mail to reply to")
+        last = ann.messages[-1]
+        mail = _mail(ann, text, f"Re: {last.header('Subject')}")
+        mail["In-Reply-To"] = f"<{last.message_id}>"
+        platform.deliver(mail)
+
+    def keep(*, closed: bool) -> None:
+        ann.closed = closed
+
+    return {
+        "write": lambda text: platform.deliver(_mail(ann, text)),
+        "forge": lambda text: platform.deliver(_mail(ann, text), verified=False),
+        "open": open_link,
+        "reply": reply,
+        "close": lambda _: keep(closed=True),
+        "reopen": lambda _: keep(closed=False),
+    }
 
 
 def _mail(person: Person, text: str, subject: str = "") -> EmailMessage:
@@ -80,7 +83,7 @@ async def _watch(ann: Person) -> None:
     seen = 0
     while True:
         for mail in ann.messages[seen:]:
-            _say(_shown(mail))
+            show(_shown(mail))
         seen = len(ann.messages)
         # The server has no notice of it for people, who look at the screen a few times a second.
         await asyncio.sleep(0.2)
@@ -90,11 +93,6 @@ def _shown(mail: Mail) -> str:
     files = "".join(f"  <{each.mime_type} {each.filename}>\n" for each in mail.attachments)
     buttons = "".join(f"  [{label}] {url}\n" for row in mail.rows for label, url in row)
     return f"{mail.header('From')}> {mail.header('Subject')}\n{mail.text}\n{files}{buttons}"
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """Runs the fake for manual trials: `python -m msgsvc_devkit.platforms.matrix`."""
 
 import argparse
-import asyncio
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
-from msgsvc_devkit.keyboard import run_by_hand, section_of, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, section_of, show
 from msgsvc_devkit.platforms.matrix.homeserver import FakeMatrix
 from msgsvc_devkit.platforms.matrix.people import Person
 
@@ -30,35 +28,25 @@ async def _serve(options: argparse.Namespace) -> None:
     homeserver = FakeMatrix()
     await homeserver.start(options.port)
     ann = homeserver.person("Ann")
-    _say(f"{section_of(homeserver.settings)}\n{HELP}")
-    watching = asyncio.create_task(_watch(homeserver, ann))
+    show(f"{section_of(homeserver.settings)}\n{HELP}")
     try:
-        async for line in typed_lines():
-            command, _, rest = line.partition(" ")
-            if command == "quit":
-                break
-            await _do(ann, command, rest)
+        await converse(_commands(ann), _watch(homeserver, ann), HELP)
     finally:
-        watching.cancel()
         await homeserver.stop()
 
 
-async def _do(ann: Person, command: str, rest: str) -> None:
-    commands: dict[str, Callable[[], Awaitable[object]]] = {
-        "start": ann.start,
-        "open": lambda: ann.open(rest),
-        "write": lambda: ann.write(rest),
-        "reply": lambda: ann.reply(ann.messages[-1].event_id, rest),
-        "edit": lambda: ann.edit(rest),
-        "kick": ann.kick,
-        "block": ann.ban,
-        "leave": ann.leave,
-        "rejoin": ann.rejoin,
+def _commands(ann: Person) -> Mapping[str, Command]:
+    return {
+        "start": lambda _: ann.start(),
+        "open": ann.open,
+        "write": ann.write,
+        "reply": lambda text: ann.reply(ann.messages[-1].event_id, text),
+        "edit": ann.edit,
+        "kick": lambda _: ann.kick(),
+        "block": lambda _: ann.ban(),
+        "leave": lambda _: ann.leave(),
+        "rejoin": lambda _: ann.rejoin(),
     }
-    try:
-        await commands[command]()
-    except (KeyError, LookupError, ValueError) as error:
-        _say(f"{error}\n" if command in commands else HELP)
 
 
 async def _watch(homeserver: FakeMatrix, ann: Person) -> None:
@@ -73,12 +61,7 @@ async def _watch(homeserver: FakeMatrix, ann: Person) -> None:
             if seen.get(message.event_id) != message:
                 seen[message.event_id] = message
                 what = f"[{message.msgtype}] " if message.url else ""
-                _say(f"bot> {what}{message.text}\n")
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+                show(f"bot> {what}{message.text}\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """Runs the fake for manual trials: `python -m msgsvc_devkit.platforms.max`."""
 
 import argparse
-import asyncio
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
-from msgsvc_devkit.keyboard import run_by_hand, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, show
 from msgsvc_devkit.platforms.max.people import Person
 from msgsvc_devkit.platforms.max.platform import FakeMax
 
@@ -30,34 +28,24 @@ async def _serve(options: argparse.Namespace) -> None:
     platform = FakeMax(options.token)
     await platform.start(options.port)
     ann = platform.person("Ann", username="ann")
-    _say(
+    show(
         "[channels.messenger_a]\n"
         f'plugin = "max"\ntoken = "{platform.token}"\nbase_url = "{platform.url}"\n\n{HELP}'
     )
-    watching = asyncio.create_task(_watch(platform, ann))
     try:
-        async for line in typed_lines():
-            command, _, rest = line.partition(" ")
-            if command == "quit":
-                break
-            await _do(ann, command, rest)
+        await converse(_commands(ann), _watch(platform, ann), HELP)
     finally:
-        watching.cancel()
         await platform.stop()
 
 
-async def _do(ann: Person, command: str, rest: str) -> None:
-    commands: dict[str, Callable[[], Awaitable[object]]] = {
-        "open": lambda: ann.open(rest),
-        "start": lambda: ann.start(rest or None),
-        "write": lambda: ann.write(rest),
-        "press": lambda: ann.press(rest),
-        "block": ann.block,
+def _commands(ann: Person) -> Mapping[str, Command]:
+    return {
+        "open": ann.open,
+        "start": lambda payload: ann.start(payload or None),
+        "write": ann.write,
+        "press": ann.press,
+        "block": lambda _: ann.block(),
     }
-    try:
-        await commands[command]()
-    except (KeyError, LookupError, ValueError) as error:
-        _say(f"{error}\n" if command in commands else HELP)
 
 
 async def _watch(platform: FakeMax, ann: Person) -> None:
@@ -70,15 +58,10 @@ async def _watch(platform: FakeMax, ann: Person) -> None:
                 seen[message.mid] = message
                 labels = [[one["text"] for one in row] for row in message.buttons]
                 what = f"[{message.media}] " if message.media else ""
-                _say(f"bot> {what}{message.text}  {labels or ''}\n")
+                show(f"bot> {what}{message.text}  {labels or ''}\n")
         for notice in ann.notices[notices:]:
-            _say(f"bot> ({notice or 'no notice'})\n")
+            show(f"bot> ({notice or 'no notice'})\n")
         notices = len(ann.notices)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 import argparse
 import asyncio
-import sys
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-from msgsvc_devkit.keyboard import run_by_hand, section_of, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, section_of, show
 from msgsvc_devkit.platforms.sms.centre import SENDER, FakeSmsCentre
 from msgsvc_devkit.platforms.sms.people import Person
 
@@ -31,32 +31,37 @@ async def _serve(options: argparse.Namespace) -> None:
     centre.port = options.port
     async with centre:
         ann = centre.person("Ann")
-        _say(f"{section_of(centre.settings)}\n{HELP.format(number=ann.number)}")
-        watching = asyncio.create_task(_watch(ann))
-        try:
-            async for line in typed_lines():
-                command, _, rest = line.partition(" ")
-                if command == "quit":
-                    break
-                _do(centre, ann, command, rest)
-        finally:
-            watching.cancel()
+        help_text = HELP.format(number=ann.number)
+        show(f"{section_of(centre.settings)}\n{help_text}")
+        await converse(_commands(centre, ann), _watch(ann), help_text)
 
 
-def _do(centre: FakeSmsCentre, ann: Person, command: str, rest: str) -> None:
-    match command:
-        case "write":
-            # As telephones do it: 140 octets are one message, less the header of its parts.
-            centre.write(ann, rest, part_octets=134)
-        case "open" if rest.startswith(f"sms:{SENDER}?body="):
-            centre.write(ann, unquote(rest.partition("?body=")[2]), part_octets=134)
-        case "stop" | "start":
-            ann.opted_out = command == "stop"
-            centre.write(ann, command.upper())
-        case "off" | "on":
-            ann.is_off = command == "off"
-        case _:
-            _say(HELP.format(number=ann.number))
+def _commands(centre: FakeSmsCentre, ann: Person) -> Mapping[str, Command]:
+    def write(text: str) -> None:
+        # As telephones do it: 140 octets are one message, less the header of its parts.
+        centre.write(ann, text, part_octets=134)
+
+    def open_link(link: str) -> None:
+        start = f"sms:{SENDER}?body="
+        if not link.startswith(start):
+            raise ValueError("that is no sms: link to the service")
+        write(unquote(link.removeprefix(start)))
+
+    def opt(word: str, *, out: bool) -> None:
+        ann.opted_out = out
+        centre.write(ann, word)
+
+    def switch(*, off: bool) -> None:
+        ann.is_off = off
+
+    return {
+        "write": write,
+        "open": open_link,
+        "stop": lambda _: opt("STOP", out=True),
+        "start": lambda _: opt("START", out=False),
+        "off": lambda _: switch(off=True),
+        "on": lambda _: switch(off=False),
+    }
 
 
 async def _watch(ann: Person) -> None:
@@ -64,15 +69,10 @@ async def _watch(ann: Person) -> None:
     while True:
         for text in ann.messages[seen:]:
             parts = f" ({text.parts} parts)" if text.parts > 1 else ""
-            _say(f"{text.sender}> {text.text}{parts}\n")
+            show(f"{text.sender}> {text.text}{parts}\n")
         seen = len(ann.messages)
         # The centre has no notice of it for people, who look at the screen a few times a second.
         await asyncio.sleep(0.2)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

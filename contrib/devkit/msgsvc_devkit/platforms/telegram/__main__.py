@@ -2,10 +2,9 @@
 input."""
 
 import argparse
-import asyncio
-import sys
+from collections.abc import Mapping
 
-from msgsvc_devkit.keyboard import run_by_hand, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, section_of, show
 from msgsvc_devkit.platforms.telegram.chats import ShownMessage
 from msgsvc_devkit.platforms.telegram.limits import Limits
 from msgsvc_devkit.platforms.telegram.people import Person
@@ -39,33 +38,28 @@ async def _serve(options: argparse.Namespace) -> None:
     limits = Limits() if options.limits else None
     async with FakeTelegram(port=options.port, token=options.token, limits=limits) as telegram:
         person = telegram.person(options.name)
-        _say("A Bot API for trying things out. In msgsvc.toml:\n")
-        _say(f'[channels.messenger_a]\nplugin = "telegram"\ntoken = "{options.token}"')
-        _say(f'base_url = "{telegram.url}"\n\n{HELP}')
-        watching = asyncio.create_task(_show(person))
-        try:
-            async for line in typed_lines():
-                await _do(person, line)
-        finally:
-            watching.cancel()
+        settings = {"plugin": "telegram", "token": options.token, "base_url": telegram.url}
+        show(f"A Bot API for trying things out. In msgsvc.toml:\n\n{section_of(settings)}\n{HELP}")
+        await converse(_commands(person), _show(person), HELP)
 
 
-async def _do(person: Person, line: str) -> None:
-    word, _, rest = line.partition(" ")
-    try:
-        if word == "start":
-            await person.start(rest)
-        elif word == "open":
-            await person.open(rest)
-        elif word == "press":
-            press = await person.press(rest, person.messages[-1] if person.messages else None)
-            _say(f"  ({await press.answered() or 'answered without a notice'})")
-        elif word in {"block", "unblock"}:
-            await getattr(person, word)()
-        elif line:
-            await person.write(line)
-    except (ValueError, TimeoutError) as error:
-        _say(f"  ! {error}")
+def _commands(person: Person) -> Mapping[str, Command]:
+    async def press(label: str) -> None:
+        pressed = await person.press(label, person.messages[-1] if person.messages else None)
+        show(f"  ({await pressed.answered() or 'answered without a notice'})\n")
+
+    async def write(text: str) -> None:
+        if text:
+            await person.write(text)
+
+    return {
+        "start": person.start,
+        "open": person.open,
+        "press": press,
+        "block": lambda _: person.block(),
+        "unblock": lambda _: person.unblock(),
+        "": write,
+    }
 
 
 async def _show(person: Person) -> None:
@@ -75,7 +69,7 @@ async def _show(person: Person) -> None:
         for message in person.messages:
             if shown.get(message.message_id) != message.edits:
                 shown[message.message_id] = message.edits
-                _say(_picture(message))
+                show(f"{_picture(message)}\n")
         await person.chat.change()
 
 
@@ -92,11 +86,6 @@ def _picture(message: ShownMessage) -> str:
 
 def _target(url: str | None) -> str:
     return f" -> {url}" if url else ""
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """Runs the fake for manual trials: `python -m msgsvc_devkit.platforms.whatsapp`."""
 
 import argparse
-import asyncio
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 
-from msgsvc_devkit.keyboard import run_by_hand, typed_lines
+from msgsvc_devkit.keyboard import Command, converse, run_by_hand, show
 from msgsvc_devkit.platforms.whatsapp.people import Person
 from msgsvc_devkit.platforms.whatsapp.platform import FakeWhatsApp
 
@@ -33,36 +31,23 @@ async def _serve(options: argparse.Namespace) -> None:
     await platform.start(options.port)
     ann = platform.person("Ann", username="ann")
     settings = "".join(f'{name} = "{value}"\n' for name, value in platform.settings.items())
-    _say(f'[channels.messenger_a]\n{settings}template = "notice"\n\n{HELP}')
-    watching = asyncio.create_task(_watch(platform, ann))
+    show(f'[channels.messenger_a]\n{settings}template = "notice"\n\n{HELP}')
     try:
-        async for line in typed_lines():
-            command, _, rest = line.partition(" ")
-            if command == "quit":
-                break
-            await _do(platform, ann, command, rest)
+        await converse(_commands(platform, ann), _watch(platform, ann), HELP)
     finally:
-        watching.cancel()
         await platform.stop()
 
 
-async def _do(platform: FakeWhatsApp, ann: Person, command: str, rest: str) -> None:
-    async def wait() -> None:
-        platform.pass_time(float(rest))
-
-    commands: dict[str, Callable[[], Awaitable[object]]] = {
-        "open": lambda: ann.open(rest),
-        "start": lambda: ann.start(rest),
-        "write": lambda: ann.write(rest),
-        "press": lambda: ann.press(rest),
-        "stop": ann.opt_out,
-        "block": ann.block,
-        "wait": wait,
+def _commands(platform: FakeWhatsApp, ann: Person) -> Mapping[str, Command]:
+    return {
+        "open": ann.open,
+        "start": ann.start,
+        "write": ann.write,
+        "press": ann.press,
+        "stop": lambda _: ann.opt_out(),
+        "block": lambda _: ann.block(),
+        "wait": lambda hours: platform.pass_time(float(hours)),
     }
-    try:
-        await commands[command]()
-    except (KeyError, LookupError, ValueError) as error:
-        _say(f"{error}\n" if command in commands else HELP)
 
 
 async def _watch(platform: FakeWhatsApp, ann: Person) -> None:
@@ -76,13 +61,8 @@ async def _watch(platform: FakeWhatsApp, ann: Person) -> None:
                 if message.template or message.media
                 else ""
             )
-            _say(f"bot> {what}{message.text}  {labels or ''}\n")
+            show(f"bot> {what}{message.text}  {labels or ''}\n")
         seen = len(ann.messages)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
