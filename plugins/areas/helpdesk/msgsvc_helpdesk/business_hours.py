@@ -102,7 +102,9 @@ class BusinessHours:
             return
         openings = self.weekly.get(day.weekday(), ()) if self.weekly else _ALL_DAY
         for opens, closes in openings:
-            start_ms, end_ms = self._day_ms(day, opens), self._day_ms(day, closes, second=True)
+            # A day ends at the first midnight, where the clocks are set back to it an hour later.
+            start_ms = self._day_ms(day, opens)
+            end_ms = self._day_ms(day, closes, second=closes < DAY_MINUTES)
             # Nothing is left of hours that the clocks have skipped.
             if start_ms < end_ms:
                 yield start_ms, end_ms

@@ -99,6 +99,14 @@ def test_the_next_opening_is_now_while_it_is_open() -> None:
     assert WORKDAYS.next_opening(evening) == at("2026-11-30T09:00")
 
 
+def test_a_day_ends_at_the_first_of_two_midnights() -> None:
+    saturdays = BusinessHours(zone=zone("America/Havana"), weekly={5: ((0, 1440),)})
+
+    # On Sunday at 1:00 the clocks are set back to midnight.
+    begins = to_ms(datetime(2026, 10, 31, 4, tzinfo=UTC))
+    assert saturdays.between(begins - DAY_MS, begins + 3 * DAY_MS) == DAY_MS
+
+
 def test_a_desk_that_never_opens_ends_the_search() -> None:
     start = at("2026-11-27T12:00")
     days = frozenset(
