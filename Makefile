@@ -35,7 +35,8 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (3 * (os.cpu_count()
 
 test: .venv/installed-dev ## Runs every test, on PostgreSQL those that are about SQL (TEST_ARGS="-k name")
 ifeq ($(strip $(TEST_ARGS)),)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	# Property-based tests draw the same examples each time, so that a change is judged by what it changed.
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=ci
 else
 	$(BIN)/python -m pytest $(TEST_ARGS)
 endif
