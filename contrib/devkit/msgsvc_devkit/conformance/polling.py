@@ -11,6 +11,9 @@ from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs
 from msgsvc_devkit.conformance.verdicts import done
 
+#: More than a platform gives at once.
+MANY = 120
+
 
 class Polling(Stage):
     """`poll_updates` and its cursor."""
@@ -61,6 +64,27 @@ class Polling(Stage):
         assert _ids(again) == _ids(lost), (
             f"a process that died after it had got {_ids(lost)} asks again with the cursor before, and"
             f" gets {_ids(again)}; a cursor acknowledges what came before it and no more"
+        )
+
+    async def test_polling_after_a_long_time_misses_nothing(
+        self, channel: Channel, messenger: Messenger
+    ) -> None:
+        needs(channel.receiving == "poll", "polling (receiving)")
+        await messenger.start("long ago")
+        cursor = (await _poll(channel, None)).cursor
+        written = [f"text {number}" for number in range(MANY)]
+        for text in written:
+            await messenger.write(text)
+        came: list[str] = []
+        while written[-1] not in came:
+            polled = await _poll(channel, cursor)
+            cursor = polled.cursor
+            came += [one.text for one in polled.updates if isinstance(one, MessageReceived)]
+
+        missing = [text for text in written if text not in came]
+        assert came == written, (
+            f"{MANY} texts were written while nobody polled, and {len(came)} came, without {missing[:3]} or"
+            " in another order. Read what the platform leaves out of a long list, page by page"
         )
 
     async def test_polling_waits_and_is_cancelled_without_harm(
