@@ -1,32 +1,26 @@
 """kill -9 in a broadcast by a route: three channels, each of which refuses 30 % for good."""
 
-import asyncio
 import json
-import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
-from msgsvc_core.routing.models import CreateRouteBody
-from msgsvc_devkit import until
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.refusing_outbox import refuses
-from tests.faults.test_kill_route import CALL_S, CHANNELS, Town, town
+from tests.faults.town import CHANNELS, Town, town
 
 pytestmark = pytest.mark.faults
 
 
 async def start(this: Town, on_unknown: str) -> str:
     """A broadcast to everybody, by one route; returns its id."""
-    steps = [{"channel": name, "on_unknown": on_unknown} for name in CHANNELS]
-    body = CreateRouteBody.model_validate({"name": "All", "steps": steps})
+    route_id = await this.make_route(on_unknown)
     async with this.service.db.transaction() as tx:
-        route = await this.service.routes.create(tx, this.project_id, body)
         message, everybody = MailingMessage(text="Hi"), Audience(all=True)
-        new = NewMailing("broadcasts", message, everybody, route_id=route.route_id)
+        new = NewMailing("broadcasts", message, everybody, route_id=route_id)
         mailing = await this.service.mailings.start(tx, this.project_id, new)
     assert mailing.total == this.people
     return mailing.job_id
@@ -43,33 +37,15 @@ async def test_nobody_is_lost_or_sent_to_twice_over_many_kills(
     kills, people = rounds(short=2, long=10), rounds(short=600, long=10_000)
     async with town(tmp_path, backend, people) as this:
         await start(this, on_unknown)
-        for number in range(kills):
-            server = await asyncio.to_thread(this.deployment.start)
-            try:
-                before = await this.final()
 
-                async def some_are_final(before: int = before) -> bool:
-                    return await this.final() > before
-
-                # So that a kill comes in the middle, however long a start takes.
-                await until(some_are_final, timeout_s=60)
-                await asyncio.sleep(CALL_S * random.uniform(0, 4))
-            finally:
-                await asyncio.to_thread(server.kill)
-            assert await this.final() < people, f"all had ended before kill {number + 1}"
-        last = await asyncio.to_thread(this.deployment.start)
-        try:
-
-            async def has_ended() -> bool:
-                return bool(
-                    await this.query(
-                        "SELECT 1 AS one FROM core_mailings WHERE finished_at_ms IS NOT NULL"
-                    )
+        async def has_ended() -> bool:
+            return bool(
+                await this.query(
+                    "SELECT 1 AS one FROM core_mailings WHERE finished_at_ms IS NOT NULL"
                 )
+            )
 
-            await until(has_ended, timeout_s=600)
-        finally:
-            await asyncio.to_thread(last.end)
+        await this.work(kills, has_ended)
         [mailing] = await this.query("SELECT * FROM core_mailings")
         rows = await this.query(
             "SELECT r.subscriber_id, r.person, r.status, r.bot FROM core_recipients r"
