@@ -347,10 +347,19 @@ async def find_variants(
 async def count_by_variant(tx: Tx, mailing: Mailing) -> dict[tuple[int, str], int]:
     """How many recipients of each variant have which status. With a route, only one of a person's rows
     counts."""
+    return await _count_by(tx, mailing, "variant")
+
+
+async def count_by_step(tx: Tx, mailing: Mailing) -> dict[tuple[int, str], int]:
+    """How many people stand at each step of the route, by status: one row of each person counts."""
+    return await _count_by(tx, mailing, "step")
+
+
+async def _count_by(tx: Tx, mailing: Mailing, column: str) -> dict[tuple[int, str], int]:
     rows = await tx.fetch_all(
-        f"SELECT variant, status, COUNT(*) AS count FROM core_recipients WHERE {_OF_MAILING}"
-        " AND variant IS NOT NULL AND status NOT IN ('standby', 'passed', 'doubted')"
-        " GROUP BY variant, status",
+        f"SELECT {column}, status, COUNT(*) AS count FROM core_recipients WHERE {_OF_MAILING}"
+        f" AND {column} IS NOT NULL AND status NOT IN ('standby', 'passed', 'doubted')"
+        f" GROUP BY {column}, status",
         _key(mailing),
     )
-    return {(row["variant"], row["status"]): row["count"] for row in rows}
+    return {(row[column], row["status"]): row["count"] for row in rows}

@@ -655,8 +655,8 @@ class MailingShard:
 
 
 @value_object
-class VariantOutcomes:
-    """The recipients of a variant by status, apart from those who got it as the winner."""
+class PartOutcomes:
+    """The recipients of a part of a mailing by status: of a variant, or of a channel of its route."""
 
     name: str
     sent: int = 0

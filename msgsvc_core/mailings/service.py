@@ -26,8 +26,8 @@ from msgsvc_core.mailings.models import (
     NewExperiment,
     NewMailing,
     OutcomeReason,
+    PartOutcomes,
     Recipient,
-    VariantOutcomes,
 )
 from msgsvc_core.mailings.previews import Sample, message_for, samples
 from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
@@ -406,24 +406,23 @@ class Mailings:
             await self._jobs.enqueue(tx, *(send_job(mailing, shard.bot) for shard in shards))
         return mailing
 
-    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[VariantOutcomes]:
+    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[PartOutcomes]:
         """The recipients of each variant by status, without those who got it as the winner. None have any
         once they are no longer stored."""
         if not mailing.variants:
             # The whole ledger would be read in vain.
             return []
-        found = await ledger.count_by_variant(tx, mailing)
-        return [
-            VariantOutcomes(
-                variant["name"],
-                sent=found.get((number, "sent"), 0),
-                failed=found.get((number, "failed"), 0) + found.get((number, "unknown"), 0),
-                unknown=found.get((number, "unknown"), 0),
-                skipped=found.get((number, "skipped"), 0),
-                total=sum(count for (which, _), count in found.items() if which == number),
-            )
-            for number, variant in enumerate(mailing.variants)
-        ]
+        names = [variant["name"] for variant in mailing.variants]
+        return _outcomes(names, await ledger.count_by_variant(tx, mailing))
+
+    async def channel_outcomes(self, tx: Tx, mailing: Mailing) -> list[PartOutcomes]:
+        """The recipients of each channel of the route by status: each person counts once, on the channel that
+        reached them, or is tried, or was tried last. None without a route, or once they are no longer
+        stored."""
+        if not mailing.steps:
+            return []
+        names = [step.channel for step in mailing.steps]
+        return _outcomes(names, await ledger.count_by_step(tx, mailing))
 
     async def variants_sent_to(
         self, tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]
@@ -509,3 +508,18 @@ def _experiment(new: NewExperiment | None, contents: Sequence[str]) -> dict[str,
 
 def _not_found(job_id: str) -> NotFound:
     return NotFound("there is no broadcast {job_id!r}", job_id=job_id)
+
+
+def _outcomes(names: Sequence[str], found: Mapping[tuple[int, str], int]) -> list[PartOutcomes]:
+    """Of parts by name, from counts by number and status."""
+    return [
+        PartOutcomes(
+            name,
+            sent=found.get((number, "sent"), 0),
+            failed=found.get((number, "failed"), 0) + found.get((number, "unknown"), 0),
+            unknown=found.get((number, "unknown"), 0),
+            skipped=found.get((number, "skipped"), 0),
+            total=sum(count for (which, _), count in found.items() if which == number),
+        )
+        for number, name in enumerate(names)
+    ]

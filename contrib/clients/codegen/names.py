@@ -141,6 +141,7 @@ DOTTED_NAMES: dict[str, str] = {
     "pause_broadcast": "broadcasts.pause",
     "resume_broadcast": "broadcasts.resume",
     "resend_broadcast_to_unknown": "broadcasts.resend_to_unknown",
+    "get_broadcast_channels": "broadcasts.get_channels",
     "get_broadcast_variants": "broadcasts.get_variants",
     "choose_broadcast_winner": "broadcasts.choose_winner",
     "list_broadcast_recipients": "broadcasts.recipients.list",

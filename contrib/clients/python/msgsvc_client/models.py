@@ -631,6 +631,21 @@ class BroadcastCancelledEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BroadcastChannels(Model):
+    """The channels of a broadcast's route, side by side."""
+
+    #: In the order of the route; empty without one, and after `recipients_until` with zeros.
+    channels: list[ChannelFigures]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastChannels:
+        return cls(
+            channels=[ChannelFigures.from_data(each) for each in data["channels"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BroadcastCompletedEventData(Model):
     """Fields of `broadcast.completed` and `broadcast.cancelled`."""
 
@@ -1027,6 +1042,40 @@ class ChannelCheckAnswer(Model):
             detail=data["detail"],
             bot=optional(data.get("bot"), BotAnswer.from_data),
             reception=optional(data.get("reception"), ReceptionAnswer.from_data),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelFigures(Model):
+    """A channel of a broadcast's route, and the people who stand there: each counts once, on the channel
+    that
+    reached them, is tried, or was tried last.
+    """
+
+    #: The channel.
+    channel: str
+    #: Recipients whose messenger accepted the message.
+    sent: int
+    #: Recipients who did not get it, including those of `unknown`.
+    failed: int
+    #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
+    #: broke after the request. They are not tried again.
+    unknown: int
+    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    skipped: int
+    #: People who stand there, those who wait for it included.
+    total: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelFigures:
+        return cls(
+            channel=data["channel"],
+            sent=data["sent"],
+            failed=data["failed"],
+            unknown=data["unknown"],
+            skipped=data["skipped"],
+            total=data["total"],
             raw=data,
         )
 

@@ -26,8 +26,8 @@ from msgsvc_core.mailings.models import (
     NewMailing,
     NotSent,
     OutcomeReason,
+    PartOutcomes,
     Recipient,
-    VariantOutcomes,
 )
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation, PreparedMailing
@@ -215,16 +215,16 @@ class FakeMailings(Mailings):
         self.by_id[job_id] = replace(mailing, stage="rest", winner=winner, decision=kept)
         return self.by_id[job_id]
 
-    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[VariantOutcomes]:
+    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[PartOutcomes]:
         given = self.assigned.get(mailing.job_id, {})
         statuses = {each.subscriber_id: each.status for each in self.ledger.get(mailing.job_id, ())}
-        outcomes: list[VariantOutcomes] = []
+        outcomes: list[PartOutcomes] = []
         for number, variant in enumerate(mailing.variants):
             found = Counter(
                 statuses.get(each, "queued") for each, which in given.items() if which == number
             )
             outcomes.append(
-                VariantOutcomes(
+                PartOutcomes(
                     variant["name"],
                     sent=found["sent"],
                     failed=found["failed"] + found["unknown"],
@@ -234,6 +234,20 @@ class FakeMailings(Mailings):
                 )
             )
         return outcomes
+
+    async def channel_outcomes(self, tx: Tx, mailing: Mailing) -> list[PartOutcomes]:
+        found = Counter((each.step, each.status) for each in self.ledger.get(mailing.job_id, ()))
+        return [
+            PartOutcomes(
+                step.channel,
+                sent=found[number, "sent"],
+                failed=found[number, "failed"] + found[number, "unknown"],
+                unknown=found[number, "unknown"],
+                skipped=found[number, "skipped"],
+                total=sum(count for (which, _), count in found.items() if which == number),
+            )
+            for number, step in enumerate(mailing.steps)
+        ]
 
     async def variants_sent_to(
         self, tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]

@@ -1,6 +1,5 @@
 """Experiments: variants of a broadcast go to a part of its audience, and one of them to the rest."""
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
@@ -8,34 +7,19 @@ from typing import Literal
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
 from msgsvc_broadcasts.models import SOURCE, ChosenBy, Reason, VariantFigures, decides_at_ms
+from msgsvc_broadcasts.recent_figures import Counted, RecentFigures
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Mailing
-from msgsvc_core.mailings.models import VariantOutcomes
+from msgsvc_core.mailings.models import PartOutcomes
 from msgsvc_core.mailings.service import Mailings
 
 DECIDE_JOB = "broadcasts.decide"
 
-#: Figures are kept for so many times as long as they took: counting takes a percent of the time at most.
-REST = 100
-
-#: Broadcasts of which figures are kept, and recipients that such a one has at least.
-KEPT, MANY = 64, 5000
-
 CHOSEN = "broadcast.winner_chosen"
-
-
-@value_object
-class Counted:
-    """Figures of variants, when they were counted, and how long that took."""
-
-    figures: list[VariantFigures]
-    at_ms: int
-    took_s: float
 
 
 class Experiments:
@@ -48,7 +32,7 @@ class Experiments:
         self._clicks = clicks
         self._events = events
         self._jobs = jobs
-        self._counted: dict[tuple[object, ...], Counted] = {}
+        self._recent = RecentFigures[VariantFigures]()
 
     @property
     def spec(self) -> JobSpec:
@@ -119,7 +103,7 @@ class Experiments:
         if mailing.purged_at_ms is not None and mailing.decision is not None:
             return [
                 VariantFigures.of(
-                    VariantOutcomes(
+                    PartOutcomes(
                         each["name"],
                         sent=each["sent"],
                         failed=each["failed"],
@@ -137,21 +121,11 @@ class Experiments:
             for number, each in enumerate(outcomes)
         ]
 
-    async def recent_figures(self, tx: Tx, mailing: Mailing, now_ms: int) -> "Counted":
-        """Figures for pages that poll. Those of many recipients are kept for `REST` times as
-        long as they took, unless the state of the broadcast changes: of 100,000 they take half a second."""
-        key = (*mailing.key, mailing.status, mailing.stage, mailing.winner, mailing.purged_at_ms)
-        known = self._counted.get(key)
-        if known is not None and now_ms - known.at_ms < known.took_s * 1000 * REST:
-            return known
-        began_s = time.perf_counter()
-        figures = await self.figures(tx, mailing)
-        if len(self._counted) >= KEPT:
-            self._counted.clear()
-        counted = Counted(figures, now_ms, time.perf_counter() - began_s)
-        if mailing.total >= MANY:
-            self._counted[key] = counted
-        return counted
+    async def recent_figures(
+        self, tx: Tx, mailing: Mailing, now_ms: int
+    ) -> Counted[VariantFigures]:
+        """Figures for pages that poll; those of many recipients are kept for a while."""
+        return await self._recent.get(mailing, now_ms, lambda: self.figures(tx, mailing))
 
     async def _clicked(self, tx: Tx, mailing: Mailing) -> Counter[int]:
         """How many people clicked in each variant."""

@@ -29,6 +29,7 @@ from msgsvc_core.mailings.models import (
     MailingMessageAnswer,
     MailingStatus,
     MessageSource,
+    PartOutcomes,
     Progress,
     RecipientStatus,
     Sent,
@@ -36,7 +37,6 @@ from msgsvc_core.mailings.models import (
     StopCause,
     Total,
     Unknown,
-    VariantOutcomes,
 )
 from msgsvc_core.mailings.service import ALL_PERCENT
 from msgsvc_core.messages.bodies import check_source
@@ -397,9 +397,7 @@ class VariantFigures(ResponseModel):
     clicked_share: ClickedShare
 
     @classmethod
-    def of(
-        cls, outcomes: VariantOutcomes, clicked: int, message: dict[str, Any]
-    ) -> "VariantFigures":
+    def of(cls, outcomes: PartOutcomes, clicked: int, message: dict[str, Any]) -> "VariantFigures":
         return cls(
             name=outcomes.name,
             message=cast(
@@ -424,6 +422,40 @@ class BroadcastVariants(ResponseModel):
 
     variants: list[VariantFigures] = Field(
         description="In the order of the request; empty for one message."
+    )
+
+
+class ChannelFigures(ResponseModel):
+    """A channel of a broadcast's route, and the people who stand there: each counts once, on the channel that
+    reached them, is tried, or was tried last."""
+
+    channel: str = Field(description="The channel.", examples=["messenger_a"])
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: int = Field(
+        description="People who stand there, those who wait for it included.", examples=[3]
+    )
+
+    @classmethod
+    def of(cls, outcomes: PartOutcomes) -> "ChannelFigures":
+        return cls(
+            channel=outcomes.name,
+            sent=outcomes.sent,
+            failed=outcomes.failed,
+            unknown=outcomes.unknown,
+            skipped=outcomes.skipped,
+            total=outcomes.total,
+        )
+
+
+class BroadcastChannels(ResponseModel):
+    """The channels of a broadcast's route, side by side."""
+
+    channels: list[ChannelFigures] = Field(
+        description="In the order of the route; empty without one, and after `recipients_until`"
+        " with zeros."
     )
 
 

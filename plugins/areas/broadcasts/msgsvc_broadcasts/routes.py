@@ -10,6 +10,7 @@ from msgsvc_broadcasts.models import (
     BroadcastAccepted,
     BroadcastAnswer,
     BroadcastBody,
+    BroadcastChannels,
     BroadcastId,
     BroadcastList,
     BroadcastQuery,
@@ -168,6 +169,18 @@ async def get_broadcast_variants(
     """
     mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return BroadcastVariants(variants=await experiments.figures(ctx.tx, mailing))
+
+
+@router.get("/v1/broadcast/{job_id}/channels", errors=(NotFound,))
+async def get_broadcast_channels(
+    ctx: Context, job_id: BroadcastId, broadcasts: Broadcasts
+) -> BroadcastChannels:
+    """Tells by which channel of its route a broadcast reached how many people.
+
+    After `recipients_until` all figures are zero.
+    """
+    mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
+    return BroadcastChannels(channels=await broadcasts.by_channel(ctx.tx, mailing))
 
 
 @router.post(

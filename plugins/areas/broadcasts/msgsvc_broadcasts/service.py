@@ -1,7 +1,8 @@
 """Broadcasts: mailings started by the API."""
 
 from msgsvc_broadcasts.links import Links
-from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, BroadcastBody
+from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, BroadcastBody, ChannelFigures
+from msgsvc_broadcasts.recent_figures import Counted, RecentFigures
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.errors import NotFound
@@ -20,6 +21,7 @@ class Broadcasts:
         self._events = events
         self._projects = projects
         self._links = links
+        self._recent = RecentFigures[ChannelFigures]()
 
     async def start(
         self, tx: Tx, project_id: str, body: BroadcastBody, job_id: str | None = None
@@ -48,6 +50,18 @@ class Broadcasts:
         mailing = await self._mailings.start(tx, project_id, new)
         await self._links.add(tx, mailing)
         return _accepted(mailing)
+
+    async def by_channel(self, tx: Tx, mailing: Mailing) -> list[ChannelFigures]:
+        """Who was reached, or not, by each channel of the route; none without one."""
+        return [
+            ChannelFigures.of(each) for each in await self._mailings.channel_outcomes(tx, mailing)
+        ]
+
+    async def recent_by_channel(
+        self, tx: Tx, mailing: Mailing, now_ms: int
+    ) -> Counted[ChannelFigures]:
+        """The same for pages; figures of many recipients are kept for a while."""
+        return await self._recent.get(mailing, now_ms, lambda: self.by_channel(tx, mailing))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
         """Whether a broadcast with that id exists; a concurrent request with the same id waits for `tx`."""

@@ -1,7 +1,8 @@
 """Broadcasts by a route: one message for each person, by the first channel that works."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgsvc_core.mailings.models import LockedShard
 from msgsvc_core.mailings.service import WATCH_JOB, WATCH_S
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import LIMITS, PLUGINS, add, counts, ended, events, give, recipients, shown, take
@@ -81,6 +83,13 @@ class Town:
         channel.send = refusing  # type: ignore[method-assign] # some chats alone
 
 
+async def by_channel(client: httpx2.AsyncClient, job_id: str) -> list[tuple[int, ...]]:
+    """Of each channel of the route: sent, failed, skipped and total."""
+    found = (await client.get(f"/v1/broadcast/{job_id}/channels")).json()["channels"]
+    assert [each["channel"] for each in found] == list(CHANNELS[: len(found)])
+    return [counts(each) for each in found]
+
+
 @pytest.fixture
 async def service(make_service: ServiceFactory) -> Service:
     channels = {name: {"plugin": "recording"} for name in CHANNELS}
@@ -118,6 +127,7 @@ async def test_each_person_gets_it_once_by_the_first_channel_that_they_have(town
     }
     assert len(listed) == 5
     assert len(await events(town.client, "delivery.success")) == 5
+    assert await by_channel(town.client, job_id) == [(2, 0, 0, 2), (2, 0, 0, 2), (1, 0, 0, 1)]
 
 
 async def test_whom_a_channel_does_not_reach_gets_it_by_the_next_one(town: Town) -> None:
@@ -132,6 +142,7 @@ async def test_whom_a_channel_does_not_reach_gets_it_by_the_next_one(town: Town)
 
     assert town.reached() == {"a": ["1"], "b": ["2"], "c": ["3"]}
     assert counts(done) == (3, 0, 0, 3)
+    assert await by_channel(town.client, job_id) == [(1, 0, 0, 1)] * 3
     messages = (await town.client.get("/v1/messages")).json()["data"]
     assert len(messages) == 3
     last = next(each for each in messages if each["channel"] == "messenger_c")
@@ -524,3 +535,28 @@ async def test_a_look_that_moves_nobody_is_short_and_the_next_goes_on_behind_it(
     # The one who was called before it was known that the bot is stopped has gone on at once.
     assert (first, second, town.reached()["b"]) == (["0"], ["0"], ["0", "9"])
     assert (await shown(town.client, job_id))["status"] == "running"
+
+
+async def test_the_page_of_a_broadcast_tells_how_many_each_channel_reached(
+    make_service: ServiceFactory, make_tenant: Callable[..., Awaitable[Tenant]]
+) -> None:
+    dashboard = pytest.importorskip("msgsvc_dashboard.plugin", reason="shows the page")
+    channels = {name: {"plugin": "recording"} for name in CHANNELS}
+    plugins = [*PLUGINS, ("dashboard", dashboard)]
+    service = await make_service(extra_plugins=plugins, limits=LIMITS, channels=channels)
+    tenant = await make_tenant(service)
+    town = Town(service, tenant)
+    await town.people("ab", [1, 2, 3])
+    town.refuse("a", "3")
+    job_id = await take(tenant.client, route=await town.route(letters="ab"))
+    await ended(tenant.client, job_id)
+
+    owner = await visitor(service, tenant.project.project_id)
+    page = (await owner.get(f"/broadcasts/{job_id}")).text
+    rows = re.findall(
+        r"<code>(messenger_\w)</code>.*?</tr>", page.partition("Channels of the route")[2], re.S
+    )
+    figures = re.findall(r'class="number">(\d+)</td>', page.partition("Channels of the route")[2])
+
+    assert rows == ["messenger_a", "messenger_b"]
+    assert figures[:8] == ["2", "0", "0", "2", "1", "0", "0", "1"]

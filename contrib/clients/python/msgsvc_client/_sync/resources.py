@@ -3397,6 +3397,28 @@ class BroadcastsResource:
         )
         return self._caller.json(call, models.BroadcastVariants.from_data)
 
+    def get_channels(
+        self,
+        job_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.BroadcastChannels:
+        """Tells by which channel of its route a broadcast reached how many people.
+
+        After `recipients_until` all figures are zero.
+
+        Arguments:
+            job_id: The broadcast's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/broadcast/{segment(job_id)}/channels",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.BroadcastChannels.from_data)
+
     def choose_winner(
         self,
         job_id: str,

@@ -23,6 +23,7 @@ import type {
   BroadcastAccepted,
   BroadcastAnswer,
   BroadcastBody,
+  BroadcastChannels,
   BroadcastTestBody,
   BroadcastVariants,
   BulkActionAnswer,
@@ -2615,6 +2616,22 @@ export class BroadcastsResource extends Resource {
       path: `/v1/broadcast/${segment(jobId, "jobId")}/variants`,
     };
     return this.transport.json<BroadcastVariants>(call, options);
+  }
+
+  /**
+   * After `recipients_until` all figures are zero.
+   *
+   * `GET /v1/broadcast/{job_id}/channels`. Codes of its own: `not_found`.
+   */
+  getChannels(
+    jobId: string,
+    options?: RequestOptions,
+  ): Promise<BroadcastChannels> {
+    const call = {
+      method: "GET",
+      path: `/v1/broadcast/${segment(jobId, "jobId")}/channels`,
+    };
+    return this.transport.json<BroadcastChannels>(call, options);
   }
 
   /**

@@ -512,6 +512,12 @@ export interface BroadcastCancelledEventData {
   total: number;
 }
 
+/** The channels of a broadcast's route, side by side. */
+export interface BroadcastChannels {
+  /** In the order of the route; empty without one, and after `recipients_until` with zeros. */
+  channels: Array<ChannelFigures>;
+}
+
 /** Fields of `broadcast.completed` and `broadcast.cancelled`. */
 export interface BroadcastCompletedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -813,6 +819,28 @@ export interface ChannelCheckAnswer {
   bot: BotAnswer | null;
   /** Whether the bot receives what people write; null if it is to receive nothing. */
   reception: ReceptionAnswer | null;
+}
+
+/**
+ * A channel of a broadcast's route, and the people who stand there: each counts once, on the channel that
+ * reached them, is tried, or was tried last.
+ */
+export interface ChannelFigures {
+  /** The channel. */
+  channel: string;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /**
+   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
+   * after the request. They are not tried again.
+   */
+  unknown: number;
+  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  skipped: number;
+  /** People who stand there, those who wait for it included. */
+  total: number;
 }
 
 /** Fields of `channel.reception_interrupted`. */

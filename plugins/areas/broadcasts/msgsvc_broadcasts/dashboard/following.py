@@ -96,6 +96,9 @@ async def broadcast(
         {
             **values,
             **await _variants(page, experiments, mailing),
+            "by_channel": await broadcasts.recent_by_channel(page.tx, mailing, clock.now_ms())
+            if mailing.steps and mailing.purged_at_ms is None
+            else None,
             "messages": [
                 (name, message, await _shown(page, previews, mailing, message))
                 for name, message in _messages(mailing)

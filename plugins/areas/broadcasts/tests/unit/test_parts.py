@@ -11,7 +11,7 @@ from msgsvc_broadcasts import plugin
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
-from msgsvc_broadcasts.experiments import DECIDE_JOB, MANY, Experiments, best
+from msgsvc_broadcasts.experiments import DECIDE_JOB, Experiments, best
 from msgsvc_broadcasts.link_pages import LinkPages
 from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
@@ -21,6 +21,7 @@ from msgsvc_broadcasts.models import (
     BroadcastVariant,
     VariantFigures,
 )
+from msgsvc_broadcasts.recent_figures import MANY
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.events import Event
@@ -28,7 +29,7 @@ from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.content import read_column, to_column
 from msgsvc_core.mailings.links import LinkToken, LinkTracking, link_id_of
-from msgsvc_core.mailings.models import Audience, MailingMessage, VariantOutcomes
+from msgsvc_core.mailings.models import Audience, MailingMessage, PartOutcomes
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateContent
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.security import SecretBox
@@ -107,7 +108,7 @@ async def test_presses_on_messages_of_no_broadcast_are_not_recorded() -> None:
 
 
 def compared(sent: int, clicked: int) -> VariantFigures:
-    return VariantFigures.of(VariantOutcomes("A", sent=sent), clicked, {"text": "Hi"})
+    return VariantFigures.of(PartOutcomes("A", sent=sent), clicked, {"text": "Hi"})
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,9 @@ async def test_figures_of_many_recipients_are_counted_again_after_a_while_or_a_c
         return []
 
     # Two seconds, so that they are kept for 200.
-    monkeypatch.setattr("msgsvc_broadcasts.experiments.time.perf_counter", count(step=2).__next__)
+    monkeypatch.setattr(
+        "msgsvc_broadcasts.recent_figures.time.perf_counter", count(step=2).__next__
+    )
     monkeypatch.setattr(experiments, "figures", figures)
     for each, at_ms in ((mailing, 0), (mailing, 199_999), (ended, 199_999), (ended, 200_000)):
         await experiments.recent_figures(tx, each, at_ms)
