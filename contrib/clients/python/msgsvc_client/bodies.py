@@ -491,7 +491,7 @@ class _CreateGatewayBody(TypedDict):
     name: str
     #: The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email
     #: connector, or Novu's SMS webhook.
-    sender: Literal["zitadel", "logto", "novu"]
+    sender: Literal["zitadel", "logto", "novu", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: Sequence[str]

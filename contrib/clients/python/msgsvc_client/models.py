@@ -2415,7 +2415,7 @@ class GatewayAnswer(Model):
     #: Your own name for it.
     name: str
     #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu"]
+    sender: Literal["zitadel", "logto", "novu", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: list[str]
@@ -3408,7 +3408,7 @@ class NewGatewayAnswer(Model):
     #: Your own name for it.
     name: str
     #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu"]
+    sender: Literal["zitadel", "logto", "novu", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: list[str]

@@ -11,8 +11,9 @@ from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, Kept, SubscriberId, Time, UpdatedAt, Url
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 
-#: The software that sends through a gateway, by which its requests are read and answered.
-Sender = Literal["zitadel", "logto", "novu"]
+#: The software that sends through a gateway, by which its requests are read and answered; `generic` is any
+#: that can post what it is told to.
+Sender = Literal["zitadel", "logto", "novu", "generic"]
 
 MessageStatus = Literal["queued", "sent", "failed"]
 

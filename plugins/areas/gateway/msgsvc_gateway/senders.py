@@ -12,7 +12,7 @@ import hmac
 import html
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -55,6 +55,8 @@ LOGTO_PURPOSES: Mapping[str, Purpose] = {
     "SignIn": "sign_in",
     "UserPermissionValidation": "user_permission_validation",
 }
+
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 #: ZITADEL puts the name of a text where it has none: the greeting of its text messages with a code is
 #: `VerifySMSOTP.Greeting`.
@@ -125,6 +127,18 @@ class _Novu(_Posted):
     id: Annotated[str, Field(max_length=200)] | None = None
 
 
+class _Generic(_Posted):
+    """What a gateway asks of others. Templates of JSON write null for what is missing."""
+
+    to: Recipient
+    code: Annotated[str, Field(max_length=MAX_CODE)] | None = None
+    text: Text | None = None
+    link: HttpUrl | Literal[""] | None = None
+    purpose: Annotated[str, Field(max_length=64)] | None = None
+    lang: Annotated[str, Field(max_length=64)] | None = None
+    id: Annotated[str, Field(max_length=200)] | None = None
+
+
 def read(sender: Sender, body: bytes) -> Submitted:
     """What a request asks for. Raises `ValidationFailed`, `BadRequest`."""
     try:
@@ -132,6 +146,8 @@ def read(sender: Sender, body: bytes) -> Submitted:
             return _read_zitadel(_Zitadel.model_validate_json(body), body)
         if sender == "logto":
             return _read_logto(_Logto.model_validate_json(body), body)
+        if sender == "generic":
+            return _read_generic(_Generic.model_validate_json(body), body)
         return _read_novu(_Novu.model_validate_json(body))
     except ValidationError as error:
         raise refusal(error) from None
@@ -205,6 +221,23 @@ def _read_novu(posted: _Novu) -> Submitted:
     # Two messages with one text are two messages; Novu gives each an id.
     once = None if posted.id is None else _digest(posted.id.encode())
     return Submitted(to=posted.to, once=once, text=posted.content)
+
+
+def _read_generic(posted: _Generic, body: bytes) -> Submitted:
+    code, text = (posted.code or "").strip(), posted.text or ""
+    if not code and not text.strip():
+        raise ValidationFailed("give a code or a text", field="text")
+    # Without an id, a code tells that a request is repeated: the same text may be meant twice.
+    once = _digest(posted.id.encode()) if posted.id else _digest(body) if code else None
+    return Submitted(
+        to=posted.to,
+        once=once,
+        text=text,
+        link=posted.link or "",
+        code=code,
+        purpose=next((each for each in PURPOSES if each == posted.purpose), "generic"),
+        lang=posted.lang,
+    )
 
 
 def _said(text: str) -> str:

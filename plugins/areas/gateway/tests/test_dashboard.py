@@ -75,6 +75,7 @@ async def test_a_gateway_is_added_and_its_url_shown_once(
         ("zitadel", ["/admin/v1/sms/http", "$ID/_activate", "not checked"]),
         ("logto", ["HTTP SMS", "<dt>Endpoint</dt>"]),
         ("novu", ["<dt>Id Path</dt>", "X-API-KEY"]),
+        ("generic", ["/compat/generic/…", "sign_in", "402913"]),
     ],
 )
 async def test_how_each_sender_is_set_up(

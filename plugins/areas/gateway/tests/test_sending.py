@@ -179,6 +179,31 @@ async def test_logto_leaves_the_words_to_us(
     assert russian[0].startswith("Ваш код для входа в ")
 
 
+async def test_any_program_sends_a_code_by_a_body_of_its_own_making(
+    make: Make, post: Post, join: Join, first: RecordingChannel
+) -> None:
+    await join("messenger_a", phone=PHONE)
+    gateway = await make("generic")
+
+    def body(**more: Any) -> bytes:
+        return json.dumps({"to": PHONE, "text": None, "link": None, **more}).encode()
+
+    code = body(code="402913", purpose="register")
+    answers = [await post(gateway, each) for each in (code, code, body(text="Hi"), body(text="Hi"))]
+    named = [await post(gateway, body(text=text, id="1")) for text in ("Ho", "Ho!")]
+
+    assert [answer.status_code for answer in (*answers, *named)] == [200] * 6
+    ids = [answer.json()["id"] for answer in answers]
+    # A code that is posted again is one message; a text may be meant twice; an id decides.
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+    assert named[0].json()["id"] == named[1].json()["id"]
+    texts = [sent.message.text for sent in first.sent]
+    assert texts[0].startswith("Your code to register with")
+    assert "402913" in texts[0]
+    assert texts[1:] == ["Hi", "Hi", "Ho"]
+
+
 async def test_novu_is_told_an_id_and_a_date_where_it_looks_for_them(
     make: Make, post: Post, join: Join, first: RecordingChannel
 ) -> None:
@@ -439,6 +464,8 @@ async def test_zitadels_signature_is_checked_if_its_key_is_known(
         ("logto", b'{"to":"nobody","type":"SignIn","payload":{"code":"1"}}', "validation_failed"),
         ("logto", b'{"to":["x"],"type":"SignIn","payload":{"code":"1"}}', "validation_failed"),
         ("novu", b'{"to":"+12025550123","content":""}', "validation_failed"),
+        ("generic", b'{"to":"+12025550123","text":" ","code":null}', "validation_failed"),
+        ("generic", b'{"to":"+12025550123","code":"1","link":"javascript:x"}', "validation_failed"),
         ("novu", b"[]", "validation_failed"),
         ("novu", b"not json", "validation_failed"),
     ],

@@ -4145,7 +4145,7 @@ class AsyncGatewaysResource:
         self,
         *,
         name: str,
-        sender: Literal["zitadel", "logto", "novu"],
+        sender: Literal["zitadel", "logto", "novu", "generic"],
         channels: Sequence[str],
         signing_key: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,

@@ -1238,7 +1238,7 @@ export interface CreateGatewayBody {
    * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector, or
    * Novu's SMS webhook.
    */
-  sender: "zitadel" | "logto" | "novu";
+  sender: "zitadel" | "logto" | "novu" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.
@@ -1943,7 +1943,7 @@ export interface GatewayAnswer {
   /** Your own name for it. */
   name: string;
   /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu";
+  sender: "zitadel" | "logto" | "novu" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.
@@ -2604,7 +2604,7 @@ export interface NewGatewayAnswer {
   /** Your own name for it. */
   name: string;
   /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu";
+  sender: "zitadel" | "logto" | "novu" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.

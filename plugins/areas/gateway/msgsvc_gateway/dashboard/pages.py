@@ -8,7 +8,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_gateway.dashboard.words import SENDERS, TONES, not_sent, statuses
+from msgsvc_gateway.dashboard.words import TONES, not_sent, senders, statuses
 from msgsvc_gateway.models import MAX_CHANNELS, CreateGatewayBody, Gateway, UpdateGatewayBody
 from msgsvc_gateway.service import Gateways
 
@@ -33,7 +33,7 @@ async def gateways(page: PageContext, all_gateways: Gateways, channels: Channels
             for each in shown
         ],
         "most": all_gateways.most,
-        "senders": SENDERS,
+        "senders": senders(page._),
         "statuses": statuses(page._),
         "tones": TONES,
         "older": following and page.url("/gateways", cursor=following),
@@ -72,7 +72,7 @@ async def gateway(
     values = {
         "gateway": found,
         "old_works": old_until_ms is not None and old_until_ms > page.clock.now_ms(),
-        "sender": SENDERS[found.sender],
+        "sender": senders(page._)[found.sender],
         "channels": _names(page, channels, found.channels),
         "url": f"{all_gateways.address(found)}/…",
         "messages": [
@@ -144,7 +144,7 @@ def _form(page: PageContext, channels: Channels, found: Gateway | None) -> dict[
     known = list(dict.fromkeys([*chosen, *offered]))
     return {
         "gateway": found,
-        "senders": list(SENDERS.items()),
+        "senders": list(senders(page._).items()),
         "chosen": chosen,
         "places": range(min(len(known), MAX_CHANNELS)),
         "offered": [(name, channels.display_name(name, page.project_id)) for name in known],

@@ -3,8 +3,16 @@
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_gateway.models import Sender
 
-#: Names of products, which are the same in every language.
-SENDERS: dict[Sender, str] = {"zitadel": "ZITADEL", "logto": "Logto", "novu": "Novu"}
+
+def senders(_: Translate) -> dict[Sender, str]:
+    """The label of each sender: products have one name in all languages."""
+    return {
+        "zitadel": "ZITADEL",
+        "logto": "Logto",
+        "novu": "Novu",
+        "generic": _("Another program"),
+    }
+
 
 #: How the statuses are coloured, beside their word.
 TONES = {"queued": "info", "sent": "good", "failed": "bad"}
