@@ -1,4 +1,4 @@
-"""Figures that take long to count, for pages that ask again and again."""
+"""Figures that take long to count, for pages that poll."""
 
 import time
 from collections.abc import Awaitable, Callable, Hashable
