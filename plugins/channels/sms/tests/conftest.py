@@ -1,5 +1,6 @@
 """A fake message centre, a fake provider, and channels that use them."""
 
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,9 +10,9 @@ import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
+from msgsvc_devkit.databases import SQLiteDatabases
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.sms import FakeSmsCentre, FakeSmsProvider, Person
 from msgsvc_sms import plugin
@@ -49,7 +50,7 @@ async def provider() -> AsyncIterator[FakeSmsProvider]:
 
 @pytest.fixture
 async def make_channel(
-    centre: FakeSmsCentre, clock: FakeClock, tmp_path: Path
+    centre: FakeSmsCentre, clock: FakeClock, tmp_path: Path, databases: dict[str, Any]
 ) -> AsyncIterator[ChannelFactory]:
     """A channel of a service that is not started: nothing else talks to the fake."""
     async with AsyncExitStack() as stack:
@@ -66,8 +67,7 @@ async def make_channel(
             service = Service(
                 Settings.model_validate(values), clock=clock, extra_plugins=[("sms", plugin)]
             )
-            await migrate(service.settings.database_url, service.migrations)
-            await service.db.connect()
+            await open_database(service, databases["sqlite"])
             stack.push_async_callback(service.db.disconnect)
             channel = service.channels["messenger_a"]
             stack.push_async_callback(channel.close)
@@ -84,6 +84,15 @@ async def channel(make_channel: ChannelFactory) -> Channel:
 @pytest.fixture
 def ann(centre: FakeSmsCentre) -> Person:
     return centre.person("Ann")
+
+
+async def open_database(service: Service, databases: SQLiteDatabases) -> None:
+    """Connects to the service's file, which is a copy of one that was migrated for all tests."""
+    path = Path(service.settings.database_url.removeprefix("sqlite:///"))
+    if not path.exists():  # noqa: ASYNC240 - of a test alone
+        migrated = await databases.fresh(service.migrations)
+        shutil.move(migrated.removeprefix("sqlite:///"), path)
+    await service.db.connect()
 
 
 async def failure_of(call: Awaitable[Any]) -> DeliveryError:

@@ -3,13 +3,12 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import unquote
 
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelUser, Reason, Update, WebhookCall
-from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
 from msgsvc_devkit import (
     ChannelContract,
@@ -35,7 +34,7 @@ from msgsvc_devkit.platforms.sms.centre import SENDER
 from msgsvc_devkit.platforms.sms.centre import Break as CentreBreak
 from msgsvc_sms import plugin
 
-from .conftest import UNLIMITED
+from .conftest import UNLIMITED, open_database
 
 #: The refusals in the centre's statuses.
 STATUSES = {
@@ -67,10 +66,11 @@ class Migrated:
     kind: str
 
     @pytest.fixture
-    async def service(self, messenger: Messenger, tmp_path: Path) -> AsyncIterator[Service]:
+    async def service(
+        self, messenger: Messenger, tmp_path: Path, databases: dict[str, Any]
+    ) -> AsyncIterator[Service]:
         service = new_service(plugin, self.kind, messenger.settings, tmp_path)
-        await migrate(service.settings.database_url, service.migrations)
-        await service.db.connect()
+        await open_database(service, databases["sqlite"])
         yield service
         await service.channels.close()
         await service.db.disconnect()
