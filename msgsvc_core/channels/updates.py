@@ -149,6 +149,10 @@ class DeliveryReported(Update):
     `chat_id` is empty where a message's id is unique on the whole channel, or the platform does not tell the
     chat. `at_ms` is the platform's time; None if it tells none. `failed` means that it was accepted and will
     not arrive; `reason` and `detail` then say why.
+
+    `up_to_ms` is set where the platform reports everything up to a message as delivered or read: when that
+    message was sent, by the platform's time. `chat_id` and `user` are then set, and what the bot had sent
+    them in this chat before is meant too; `message_ref` is empty if that message is not the bot's.
     """
 
     chat_id: str = ""
@@ -158,6 +162,7 @@ class DeliveryReported(Update):
     at_ms: int | None = None
     reason: Reason = Reason.UNKNOWN
     detail: str = ""
+    up_to_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,11 @@ MOST = "sent"
 _FILED, _UNFILED = "filed = 1", "filed IS NULL"
 
 
+def places_of_subscriber(dialect: Dialect) -> tuple[str, ...]:
+    """Further conditions of a query by subscriber, each for the rows of one index, which together are all."""
+    return (f" AND {_FILED}", f" AND {_UNFILED}") if dialect == "sqlite" else ("",)
+
+
 def page_of(
     columns: str,
     project_id: str,

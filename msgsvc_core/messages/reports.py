@@ -10,7 +10,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, NewJob, exponential
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
+from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.messages import store
 from msgsvc_core.messages.counting import SentCounter
 from msgsvc_core.messages.models import Message
@@ -25,6 +26,9 @@ JOB = "message.report"
 #: messages never find theirs.
 ATTEMPTS = 5
 BACKOFF = exponential(first_s=1, factor=4, max_s=300)
+
+#: How far back a report of everything up to a message goes: days, and messages of one person.
+EARLIER_DAYS, EARLIER_MOST = 30, 1_000
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +64,10 @@ class DeliveryReports:
 
         A report that comes twice, or after one that says more, changes nothing.
         """
-        if not await self._record(tx, channel, report):
+        known = await self._record(tx, channel, report)
+        if report.up_to_ms is not None:
+            await self._record_earlier(tx, channel, report)
+        if not known and report.message_ref:
             now_ms = self._clock.now_ms()
             await self._jobs.enqueue(
                 tx, NewJob(JOB, _payload(channel, report, now_ms), run_at_ms=now_ms + _wait_ms(1))
@@ -86,6 +93,8 @@ class DeliveryReports:
 
     async def _record(self, tx: Tx, channel: str, report: DeliveryReported) -> bool:
         """False if no message is known by its id."""
+        if not report.message_ref:
+            return False
         messages = await self._messages(tx, channel, report)
         for message in messages:
             await self._apply(tx, message, message.route_step, report, message)
@@ -96,6 +105,60 @@ class DeliveryReports:
         for message, step, then in copies:
             await self._apply(tx, message, step, report, then)
         return bool(copies)
+
+    async def _record_earlier(self, tx: Tx, channel: str, report: DeliveryReported) -> None:
+        """Records a report of what was sent in the chat before the message that it names.
+
+        By our own time if that message is known, as the platform's clock may be another.
+        """
+        now_ms, until_ms = self._clock.now_ms(), report.up_to_ms
+        for message in await self._messages(tx, channel, report) if report.message_ref else ():
+            until_ms = message.finished_at_ms or until_ms
+        assert until_ms is not None, "asked for reports with up_to_ms alone"
+        found = await self._subscribers.list_by_user(tx, channel, report.user.user_id)
+        people = await self._subscribers.get_many(
+            tx, [(each.project_id, each.subscriber_id) for each in found]
+        )
+        for person in people.values():
+            if person.chat_id != report.chat_id:
+                continue
+            sent = store.SentEarlier(
+                project_id=person.project_id,
+                subscriber_id=person.subscriber_id,
+                bot=channel,
+                after=earliest_id("msg", now_ms - EARLIER_DAYS * DAY_MS),
+                until_ms=until_ms,
+                most=EARLIER_MOST,
+            )
+            at_ms = min(report.at_ms or now_ms, now_ms)
+            arrived = await store.mark_earlier(tx, sent, "delivered_at_ms", at_ms)
+            told = [("delivery.delivered", "delivered_at", message) for message in arrived]
+            if report.state == "read":
+                read = await store.mark_earlier(tx, sent, "read_at_ms", at_ms)
+                told += [("delivery.read", "read_at", message) for message in read]
+            await self._tell(tx, told, at_ms)
+            for message, step, then in await self._routes.find_earlier(tx, sent, report.state):
+                await self._apply(tx, message, step, report, then)
+
+    async def _tell(self, tx: Tx, told: Sequence[tuple[str, str, Message]], at_ms: int) -> None:
+        """Emits what was recorded of messages of one person."""
+        if not told:
+            return
+        _, _, first = told[0]
+        recipient = (first.project_id, first.subscriber_id)
+        subscriber = (await self._subscribers.get_many(tx, [recipient])).get(recipient)
+        await self._events.emit_many(
+            tx,
+            [
+                report_event(
+                    message,
+                    subscriber,
+                    name,
+                    {field: to_rfc3339(max(message.created_at_ms, at_ms))},
+                )
+                for name, field, message in told
+            ],
+        )
 
     async def _messages(self, tx: Tx, channel: str, report: DeliveryReported) -> Sequence[Message]:
         messages = await store.find_by_ref(tx, channel, report.message_ref)
@@ -133,14 +196,7 @@ class DeliveryReports:
             told.append(("delivery.delivered", "delivered_at"))
         if report.state == "read" and await store.mark_read(tx, message, at_ms):
             told.append(("delivery.read", "read_at"))
-        if told:
-            recipient = (then.project_id, then.subscriber_id)
-            subscriber = (await self._subscribers.get_many(tx, [recipient])).get(recipient)
-            at = to_rfc3339(at_ms)
-            await self._events.emit_many(
-                tx,
-                [report_event(then, subscriber, name, {field: at}) for name, field in told],
-            )
+        await self._tell(tx, [(name, field, then) for name, field in told], at_ms)
         if step is not None:
             await self._routes.report(tx, message, step, report, at_ms)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.updates import DeliveryReported
+from msgsvc_core.channels.updates import DeliveryReported, ReportedState
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.messages import route_store, store
@@ -79,8 +79,23 @@ class RouteProgress:
         self, tx: Tx, bot: str, message_ref: str
     ) -> list[tuple[Message, int, Message]]:
         """Messages that were sent at an earlier step under this id, with the step, and as they were then."""
+        return await self._then(tx, await route_store.find_by_ref(tx, bot, message_ref))
+
+    async def find_earlier(
+        self, tx: Tx, sent: store.SentEarlier, state: ReportedState
+    ) -> list[tuple[Message, int, Message]]:
+        """Messages that were sent at a step by this time, of which that state is not recorded; as
+        `find_copies`."""
+        column: Literal["delivered_at_ms", "read_at_ms"] = (
+            "read_at_ms" if state == "read" else "delivered_at_ms"
+        )
+        return await self._then(tx, await route_store.find_earlier(tx, sent, column))
+
+    async def _then(
+        self, tx: Tx, steps: Sequence[tuple[str, str, int]]
+    ) -> list[tuple[Message, int, Message]]:
         found = []
-        for project_id, message_id, step in await route_store.find_by_ref(tx, bot, message_ref):
+        for project_id, message_id, step in steps:
             message = await store.find(tx, project_id, message_id)
             if message is None:
                 continue

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from msgsvc_core.db import Row, Tx, WriteBatch
 from msgsvc_core.db.sql import array_param, in_array, in_query, key_params, key_table
+from msgsvc_core.messages import store
 from msgsvc_core.messages.fields import CopyStatus
 from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
 from msgsvc_core.routing.models import Until
@@ -261,6 +262,28 @@ async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[tuple[str, str
         "SELECT project_id, message_id, step FROM core_message_copies"
         " WHERE bot = :bot AND message_ref = :message_ref",
         {"bot": bot, "message_ref": message_ref},
+    )
+    return [(row["project_id"], row["message_id"], row["step"]) for row in rows]
+
+
+async def find_earlier(
+    tx: Tx, sent: store.SentEarlier, column: Literal["delivered_at_ms", "read_at_ms"]
+) -> list[tuple[str, str, int]]:
+    """The steps at which a bot has sent a person something, of which that is not recorded, as in
+    `find_by_ref`."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, message_id, step FROM core_message_copies"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id AND bot = :bot"
+        f" AND message_id > :after AND status = 'sent' AND {column} IS NULL"
+        " AND finished_at_ms <= :until_ms ORDER BY message_id DESC LIMIT :most",
+        {
+            "project_id": sent.project_id,
+            "subscriber_id": sent.subscriber_id,
+            "bot": sent.bot,
+            "after": sent.after,
+            "until_ms": sent.until_ms,
+            "most": sent.most,
+        },
     )
     return [(row["project_id"], row["message_id"], row["step"]) for row in rows]
 

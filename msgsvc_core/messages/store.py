@@ -1,6 +1,7 @@
 """The SQL of messages. Changes of status are conditional on the previous status."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, WriteBatch
@@ -8,8 +9,9 @@ from msgsvc_core.db.counting import Count, count_walked
 from msgsvc_core.db.sql import for_update, in_query, key_params, key_table
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import from_json, to_json
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.bodies import MessageQuery
-from msgsvc_core.messages.filters import led_of, page_of
+from msgsvc_core.messages.filters import led_of, page_of, places_of_subscriber
 from msgsvc_core.messages.models import FinalStatus, Message
 
 #: In the order of `Message`'s fields, since rows are converted by position.
@@ -318,6 +320,52 @@ async def mark_read(tx: Tx, message: Message, at_ms: int) -> bool:
         )
         > 0
     )
+
+
+@value_object
+class SentEarlier:
+    """What a bot has sent a person by a time, of their latest messages, and of those after an id."""
+
+    project_id: str
+    subscriber_id: str
+    bot: str
+    after: str
+    until_ms: int
+    most: int
+
+
+async def mark_earlier(
+    tx: Tx, sent: SentEarlier, column: Literal["delivered_at_ms", "read_at_ms"], at_ms: int
+) -> list[Message]:
+    """Records that sent messages arrived, or were read; returns those of which that was not recorded before.
+
+    Without those with a route, whose times are those of their copies: see `route_store.find_earlier`.
+    """
+    latest = " UNION ALL ".join(
+        "SELECT * FROM (SELECT message_id, bot, status, route_id, finished_at_ms, read_at_ms,"
+        " delivered_at_ms FROM core_messages WHERE project_id = :project_id"
+        f" AND subscriber_id = :subscriber_id AND message_id > :after{place}"
+        " ORDER BY message_id DESC LIMIT :most) AS latest"
+        for place in places_of_subscriber(tx.dialect)
+    )
+    rows = await tx.fetch_all(
+        f"UPDATE core_messages SET {column} ="
+        " CASE WHEN created_at_ms > :at_ms THEN created_at_ms ELSE :at_ms END"
+        " WHERE project_id = :project_id AND message_id IN"
+        f" (SELECT message_id FROM ({latest}) AS found WHERE bot = :bot AND status = 'sent'"
+        f" AND route_id IS NULL AND {column} IS NULL AND finished_at_ms <= :until_ms)"
+        f" AND status = 'sent' AND {column} IS NULL RETURNING {_COLUMNS}",
+        {
+            "project_id": sent.project_id,
+            "subscriber_id": sent.subscriber_id,
+            "bot": sent.bot,
+            "after": sent.after,
+            "until_ms": sent.until_ms,
+            "most": sent.most,
+            "at_ms": at_ms,
+        },
+    )
+    return sorted((_message(row) for row in rows), key=lambda message: message.message_id)
 
 
 async def fail_sent(tx: Tx, end: FinalStatus) -> bool:

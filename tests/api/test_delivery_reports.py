@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryReported, Reason
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
+from msgsvc_core.messages import store
 from msgsvc_core.messages.reports import ATTEMPTS
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
@@ -211,3 +212,101 @@ async def test_a_report_is_no_sign_that_the_user_wrote(
     await service.inbound.receive(CHANNEL, report(ref, "read", chat_id="chat-Ann"))
 
     assert await service.inbound.last_update_ms(CHANNEL, "chat-Ann") == wrote_ms
+
+
+async def test_a_report_of_everything_up_to_a_message_is_of_each_before_it_once(
+    service: Service, client: httpx2.AsyncClient, ann: str, clock: FakeClock
+) -> None:
+    sent = []
+    for _ in range(4):
+        sent.append(await send(client, service, ann))
+        clock.advance(60)
+    await service.inbound.receive(CHANNEL, report(sent[0][1], "read"))
+    of_ann = {"chat_id": "chat-Ann", "user": ChannelUser("user-Ann", "Ann")}
+    up_to = report(sent[2][1], "read", up_to_ms=clock.now_ms() + 1_000_000, **of_ann)
+    await service.inbound.receive(CHANNEL, up_to)
+    await service.inbound.receive(CHANNEL, replace(up_to, update_id="again"))
+    messages = [await shown(client, message_id) for message_id, _ in sent]
+
+    assert [message["read_at"] is not None for message in messages] == [True, True, True, False]
+    assert [message["delivered_at"] is not None for message in messages] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    for name in ("delivery.delivered", "delivery.read"):
+        told = [event["message_id"] for event in await events_named(client, name)]
+        assert sorted(told) == sorted(message_id for message_id, _ in sent[:3])
+
+
+async def test_a_report_up_to_a_message_that_nobody_knows_is_of_what_was_sent_by_then(
+    service: Service, client: httpx2.AsyncClient, ann: str, clock: FakeClock
+) -> None:
+    before, _ = await send(client, service, ann)
+    clock.advance(60)
+    at_ms = clock.now_ms()
+    clock.advance(60)
+    after, _ = await send(client, service, ann)
+    of_ann = {"chat_id": "chat-Ann", "user": ChannelUser("user-Ann", "Ann")}
+    await service.inbound.receive(CHANNEL, report("", "delivered", up_to_ms=at_ms, **of_ann))
+    elsewhere = {**of_ann, "chat_id": "elsewhere"}
+    later_ms = clock.now_ms()
+    await service.inbound.receive(CHANNEL, report("", "read", up_to_ms=later_ms, **elsewhere))
+    first, second = await shown(client, before), await shown(client, after)
+
+    assert first["delivered_at"] is not None
+    assert (first["read_at"], second["delivered_at"]) == (None, None)
+
+
+async def test_a_report_of_everything_goes_back_to_an_id_and_some_messages(
+    service: Service, tenant: Tenant, ann: str, clock: FakeClock
+) -> None:
+    ids = [(await send(tenant.client, service, ann))[0] for _ in range(4)]
+    sent = store.SentEarlier(
+        project_id=tenant.project.project_id,
+        subscriber_id=ann,
+        bot=CHANNEL,
+        after=ids[0],
+        until_ms=clock.now_ms(),
+        most=2,
+    )
+    async with service.db.transaction() as tx:
+        latest = await store.mark_earlier(tx, sent, "read_at_ms", clock.now_ms())
+        rest = await store.mark_earlier(tx, replace(sent, most=10), "read_at_ms", clock.now_ms())
+
+    assert [message.message_id for message in latest] == ids[2:]
+    assert [message.message_id for message in rest] == [ids[1]]
+
+
+async def test_a_report_of_everything_reads_the_index_by_subscriber(
+    service: Service, ann: str
+) -> None:
+    seen: list[tuple[str, Any]] = []
+    sent = store.SentEarlier(
+        project_id="p", subscriber_id=ann, bot=CHANNEL, after="msg_", until_ms=1, most=10
+    )
+    async with service.db.transaction() as tx:
+        fetch_all = tx.fetch_all
+
+        async def spy(sql: str, params: Any) -> Any:
+            seen.append((sql, params))
+            return await fetch_all(sql, params)
+
+        tx.fetch_all = spy  # type: ignore[method-assign]
+        await store.mark_earlier(tx, sent, "read_at_ms", 1)
+        (sql, params) = seen[0]
+        if tx.dialect == "sqlite":
+            rows = await fetch_all(f"EXPLAIN QUERY PLAN {sql}", params)
+            plan = "\n".join(str(row["detail"]) for row in rows)
+        else:
+            await tx.execute("SET LOCAL enable_seqscan = off", {})
+            rows = await fetch_all(f"EXPLAIN {sql}", params)
+            plan = "\n".join(str(row["QUERY PLAN"]) for row in rows)
+
+    assert "SCAN core_messages" not in plan, plan
+    if tx.dialect == "sqlite":
+        assert "core_messages_filed" in plan
+        assert "core_messages_unfiled" in plan
+    else:
+        assert "core_messages_subscriber" in plan

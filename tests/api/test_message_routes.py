@@ -212,6 +212,23 @@ async def test_a_report_in_time_ends_the_route(stage: Stage, until: str, state: 
     assert await outcomes(stage) == [("messenger_a", "sent")]
 
 
+async def test_a_report_of_everything_up_to_a_later_message_ends_the_routes_before(
+    stage: Stage,
+) -> None:
+    route = await stage.route({"until": "read", "within_s": 600}, {})
+    first, second = await stage.send(route), await stage.send(route)
+    third = await stage.send(await stage.route({"until": "delivered", "within_s": 600}, {}))
+    await stage.wait(1)
+    of_ann = {"chat_id": "chat-Ann", "user": ChannelUser("user-Ann", "Ann")}
+    await stage.report(0, "read", up_to_ms=stage.clock.now_ms(), **of_ann)
+    messages = [await stage.shown(message_id) for message_id in (first, second, third)]
+    read = await events_named(stage.client, "delivery.read")
+
+    assert [message["status"] for message in messages] == ["sent"] * 3
+    assert all(message["past_steps"][0]["read_at"] for message in messages)
+    assert sorted(event["message_id"] for event in read) == sorted([first, second, third])
+
+
 async def test_a_late_report_of_an_earlier_copy_ends_the_route(stage: Stage) -> None:
     wait = {"until": "delivered", "within_s": 60}
     message_id = await stage.send(await stage.route(wait, wait, {}))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.channels import DeliveryReported, Reason, Update
+from msgsvc_core.channels.updates import NOBODY
 from tests.contracts.broken_channels import breaks
 from tests.contracts.pigeon import PigeonChannel
 
@@ -57,3 +58,28 @@ class AcceptedIsDelivered(PigeonChannel):
             assert isinstance(report, DeliveryReported)
             return replace(report, state="read")
         return super().typed(update)
+
+
+class ReportingUpTo(Reporting):
+    """Reports everything up to a message."""
+
+    def changed(self, report: DeliveryReported) -> DeliveryReported:
+        return replace(report, up_to_ms=report.at_ms)
+
+
+@breaks("test_a_report_of_everything_up_to_a_message_says_where_and_until_when")
+class TellsNoChatOfWhatWasBefore(ReportingUpTo):
+    def changed(self, report: DeliveryReported) -> DeliveryReported:
+        return replace(super().changed(report), chat_id="")
+
+
+@breaks("test_a_report_of_everything_up_to_a_message_says_where_and_until_when")
+class TellsNotWhoHasRead(ReportingUpTo):
+    def changed(self, report: DeliveryReported) -> DeliveryReported:
+        return replace(super().changed(report), user=NOBODY)
+
+
+@breaks("test_a_report_of_everything_up_to_a_message_says_where_and_until_when")
+class ReportsUpToSeconds(ReportingUpTo):
+    def changed(self, report: DeliveryReported) -> DeliveryReported:
+        return replace(super().changed(report), up_to_ms=(report.at_ms or 0) // 1000)

@@ -1,13 +1,15 @@
 """The conformance kit of channels, on Synapse: what needs no faults of the homeserver."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import quote
 
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelUser, Format, MediaType, Reason
 from msgsvc_devkit import Fault, Messenger, ReceivingContract, Shown, cannot
 from msgsvc_devkit.conformance.editing import Changing
+from msgsvc_devkit.conformance.reports import Reports
 from msgsvc_devkit.conformance.sending import Sending
 from msgsvc_devkit.platforms.matrix.html import read_html
 from msgsvc_matrix import plugin
@@ -57,6 +59,16 @@ class SynapseMessenger(Messenger):
         relates = {"m.in_reply_to": {"event_id": ref}}
         await self._ann.write(text, fields={"m.relates_to": relates})
 
+    async def report(
+        self, ref: str, state: Literal["accepted", "delivered", "read", "failed"]
+    ) -> None:
+        if state not in {"read", "accepted"}:
+            cannot("a homeserver tells only what was read")
+        # Nobody but Ann learns of the second.
+        kind = "m.read" if state == "read" else "m.read.private"
+        path = f"rooms/{quote(self._ann.room_id)}/receipt/{kind}/{quote(ref)}"
+        await self._ann.call("POST", path, {})
+
     async def press(self, ref: str, data: str) -> None:
         cannot("there are no buttons to press")
 
@@ -100,7 +112,7 @@ class SynapseMessenger(Messenger):
         await self._ann.write("A picture of nothing", "m.image")
 
 
-class TestMatrixOnSynapse(Sending, Changing, ReceivingContract):
+class TestMatrixOnSynapse(Sending, Changing, Reports, ReceivingContract):
     plugin = plugin
     kind = "matrix"
 

@@ -58,6 +58,32 @@ class Reports(Stage):
             " has seen; add the state"
         )
 
+    @pytest.mark.parametrize("state", ["delivered", "read"])
+    async def test_a_report_of_everything_up_to_a_message_says_where_and_until_when(
+        self,
+        channel: Channel,
+        messenger: Messenger,
+        inbox: Inbox,
+        chat_id: str,
+        state: ReportedState,
+    ) -> None:
+        needs(state in channel.capabilities.reports, f"reports of messages that are {state}")
+        ref = await sent(channel, chat_id, plainest("the last of several", channel.capabilities))
+        await messenger.report(ref, state)
+        report = await inbox.expect(DeliveryReported)
+        needs(report.up_to_ms is not None, "reports of everything up to a message")
+
+        assert report.chat_id == chat_id, (
+            f"chat_id is {report.chat_id!r}: what was sent before is looked for in that chat, {chat_id!r}"
+        )
+        assert report.user.user_id == messenger.user.user_id, (
+            f"user is {report.user.user_id!r}; name who has read, {messenger.user.user_id!r}"
+        )
+        assert report.up_to_ms is not None
+        assert report.up_to_ms > EARLIEST_MS, (
+            f"up_to_ms is {report.up_to_ms}: Unix time in milliseconds"
+        )
+
     async def test_a_failure_that_is_reported_later_has_its_reason(
         self, channel: Channel, messenger: Messenger, inbox: Inbox, chat_id: str
     ) -> None:
@@ -82,10 +108,11 @@ class Reports(Stage):
         needs(bool(channel.capabilities.reports), "reports")
         ref = await sent(channel, chat_id, plainest("reported", channel.capabilities))
         await messenger.report(ref, "accepted")
-        await messenger.report(ref, "delivered")
+        known: ReportedState = min(channel.capabilities.reports)
+        await messenger.report(ref, known)
         report = await inbox.expect(DeliveryReported)
 
-        assert report.state == "delivered", (
+        assert report.state == known, (
             f"that the platform has accepted the message became {report.state!r}: `send` has told that"
         )
         await messenger.write("after it")

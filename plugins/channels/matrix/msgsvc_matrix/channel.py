@@ -46,6 +46,7 @@ class MatrixChannel(Channel):
         receives_files=True,
         tells_replies=True,
         repeatable=True,
+        reports=frozenset({"read"}),
     )
     receiving: Receiving = "poll"
 

@@ -20,6 +20,8 @@ from msgsvc_matrix.updates import (
     Unreadable,
     membership_of,
     read_event,
+    read_receipts,
+    report_of,
     text_in,
     user_of,
 )
@@ -94,6 +96,7 @@ class SyncReader:
         updates: list[Update] = []
         for room_id, room in _rooms(rooms, "join"):
             updates += await self._joined(room_id, room, at.since, me)
+            updates += await self._receipts(room_id, room, at.since, me)
         for room_id, room in _rooms(rooms, "leave"):
             self._rooms.forget(room_id)
             updates += self._removed(room_id, room, me)
@@ -201,6 +204,33 @@ class SyncReader:
                 updates.append(update)
         return updates
 
+    async def _receipts(
+        self, room_id: str, room: Mapping[str, Any], since: str | None, me: str
+    ) -> list[Update]:
+        """Up to where the person of a direct chat has read."""
+        found = read_receipts(_events(_object(room, "ephemeral")), me)
+        if since is None:
+            # Each is looked up, and a homeserver keeps them for ever.
+            new_ms = self._clock.now_ms() - HISTORY_MS
+            found = [receipt for receipt in found if (receipt.at_ms or 0) >= new_ms]
+        if not found:
+            return []
+        reports = []
+        try:
+            members = await self._rooms.members(room_id)
+            person = None if members.is_group else members.other_than(me)
+            for receipt in found:
+                if receipt.user_id != person or not self._settings.allows(receipt.user_id):
+                    continue
+                event = await self._client.event(room_id, receipt.event_id)
+                if report := report_of(receipt, event, room_id, members, me):
+                    reports.append(report)
+        except MatrixError as error:
+            if not (error.forbidden or error.not_found):
+                raise
+            log.debug("receipt_skipped", channel=self._channel, chat_id=room_id)
+        return list(reports)
+
     def _removed(self, room_id: str, room: Mapping[str, Any], me: str) -> Iterator[Update]:
         """That a person removed the bot from a room. It leaves rooms itself, too."""
         for event in reversed(_events(_object(room, "timeline"))):
@@ -271,7 +301,7 @@ def _filter(*, first: bool) -> dict[str, Any]:
         "room": {
             "timeline": {**_EVENTS, "limit": FIRST_TIMELINE if first else TIMELINE},
             "state": {"types": ["m.room.encryption"]},
-            "ephemeral": _NOTHING,
+            "ephemeral": {"types": ["m.receipt"]},
             "account_data": _NOTHING,
             # A person may have removed the bot before it first asks.
             "include_leave": first,

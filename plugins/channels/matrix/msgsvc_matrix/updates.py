@@ -1,12 +1,14 @@
 """Parses the events of a direct chat into msgsvc's updates."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.channels import (
     Blocked,
     ChannelUser,
+    DeliveryReported,
     MessageEdited,
     MessageReceived,
     ReceivedFile,
@@ -34,6 +36,10 @@ EVENT_TYPES = (
 _QUOTE = re.compile(r"(?:> [^\n]*(?:\n|$))+\n?")
 
 
+#: No clock shows this time in milliseconds: a server of others may have named it.
+_NO_TIME_MS = 1 << 53
+
+
 class Unreadable(ValueError):
     """An event does not match the specification. The text names the field, but never contains its value."""
 
@@ -51,6 +57,56 @@ def read_event(event: Mapping[str, Any], room_id: str, members: Members, me: str
     if kind in {"m.room.message", "m.sticker"}:
         return _message(event, kind, common)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """That a user has read everything up to an event."""
+
+    event_id: str
+    user_id: str
+    at_ms: int | None
+
+
+def read_receipts(events: Sequence[Mapping[str, Any]], me: str) -> list[Receipt]:
+    """The receipts of others. Those of a thread are not of the main timeline, in which the bot writes;
+    a homeserver shows private ones (`m.read.private`) to their owner alone."""
+    found = []
+    for event in events:
+        content = event.get("content")
+        if event.get("type") != "m.receipt" or not isinstance(content, dict):
+            continue
+        for event_id, kinds in content.items():
+            users = kinds.get("m.read") if isinstance(kinds, dict) else None
+            for user_id, given in users.items() if isinstance(users, dict) else ():
+                data = given if isinstance(given, dict) else {}
+                if user_id == me or data.get("thread_id") not in {None, "main"}:
+                    continue
+                if _id_of(event_id) is not None:
+                    found.append(Receipt(cleaned(event_id), user_id, _ms_in(data, "ts")))
+    return found
+
+
+def report_of(
+    receipt: Receipt, event: Mapping[str, Any], room_id: str, members: Members, me: str
+) -> DeliveryReported | None:
+    """The report of a receipt; `event` is the one that it names. None if that has no time."""
+    up_to_ms, content = _ms_in(event, "origin_server_ts"), event.get("content")
+    if up_to_ms is None:
+        return None
+    relates = content.get("m.relates_to") if isinstance(content, dict) else None
+    # An edit is an event of its own: `send` has not returned it.
+    is_edit = isinstance(relates, dict) and relates.get("rel_type") == "m.replace"
+    is_sent = event.get("sender") == me and event.get("type") == "m.room.message" and not is_edit
+    return DeliveryReported(
+        update_id=f"read:{receipt.event_id}",
+        chat_id=room_id,
+        user=user_of(receipt.user_id, members.names.get(receipt.user_id)),
+        message_ref=receipt.event_id if is_sent else "",
+        state="read",
+        at_ms=receipt.at_ms,
+        up_to_ms=up_to_ms,
+    )
 
 
 def user_of(user_id: str, name: str | None = None) -> ChannelUser:
@@ -172,6 +228,11 @@ def _common(
 def _membership_in(content: Any) -> str:
     found = content.get("membership") if isinstance(content, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def _ms_in(fields: Mapping[str, Any], name: str) -> int | None:
+    value = fields.get(name)
+    return value if type(value) is int and 0 <= value < _NO_TIME_MS else None
 
 
 def _id_of(value: Any) -> str | None:

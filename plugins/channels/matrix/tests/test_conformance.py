@@ -1,6 +1,7 @@
 """The channel keeps the core's contract."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Literal
 
 import pytest
 
@@ -58,6 +59,17 @@ class MatrixMessenger(Messenger):
 
     async def reply(self, ref: str, text: str) -> None:
         await self._ann.reply(ref, text)
+
+    async def report(
+        self, ref: str, state: Literal["accepted", "delivered", "read", "failed"]
+    ) -> None:
+        if state == "read":
+            await self._ann.read(ref)
+        elif state == "accepted":
+            # As of a later version of the specification.
+            await self._ann.read(ref, kind="m.seen")
+        else:
+            cannot("a homeserver tells only what was read")
 
     async def press(self, ref: str, data: str) -> None:
         cannot("there are no buttons to press")

@@ -2,14 +2,17 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from msgsvc_core.channels import (
     Blocked,
     Channel,
+    DeliveryReported,
     MessageEdited,
     MessageReceived,
+    OutgoingMessage,
     Started,
     Unblocked,
 )
@@ -318,3 +321,87 @@ async def test_a_broken_event_stops_nothing(
 async def test_a_wrong_cursor_of_another_homeserver_is_told(channel: Channel) -> None:
     with pytest.raises(Exception, match="M_INVALID_PARAM"):
         await channel.poll_updates('{"since": "elsewhere", "invites": {}}')
+
+
+# ---- receipts -----------------------------------------------------------------------------------
+
+
+async def test_a_receipt_reports_everything_up_to_a_message(
+    homeserver: FakeMatrix, ann: Person, channel: Channel, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    ref = await channel.send(ann.chat_id, OutgoingMessage("Hi"))
+    await ann.read(ref)
+    (report,) = await reader.take()
+
+    event = ann.room.event(ref)
+    assert event is not None
+    assert isinstance(report, DeliveryReported)
+    assert (report.message_ref, report.state, report.chat_id) == (ref, "read", ann.chat_id)
+    assert (report.user.user_id, report.up_to_ms) == (ann.user_id, event.at_ms)
+    assert report.at_ms == ann.room.receipts["m.read", ann.user_id, None].at_ms
+
+
+async def test_a_receipt_for_what_is_no_message_of_the_bot_names_its_time(
+    ann: Person, channel: Channel, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    ref = await channel.send(ann.chat_id, OutgoingMessage("Hi"))
+    await channel.edit(ann.chat_id, ref, OutgoingMessage("Hello"))
+    await ann.read()
+    (of_edit,) = await reader.take()
+    await ann.write("Thanks")
+    await ann.read(thread_id="main")
+    _, of_own = await reader.take()
+
+    for report in (of_edit, of_own):
+        assert isinstance(report, DeliveryReported)
+        assert report.message_ref == ""
+        assert report.up_to_ms is not None
+
+
+async def test_receipts_of_threads_private_ones_and_the_bots_own_report_nothing(
+    homeserver: FakeMatrix, ann: Person, channel: Channel, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    ref = await channel.send(ann.chat_id, OutgoingMessage("Hi"))
+    await ann.read(ref, kind="m.read.private")
+    await ann.read(ref, thread_id="$of-a-thread")
+    homeserver.receipt(ann.room, "m.read", homeserver.bot_id, ref, None)
+    await ann.write("after them")
+    (received,) = await reader.take()
+
+    assert isinstance(received, MessageReceived)
+
+
+async def test_old_receipts_are_not_taken_without_a_cursor(
+    ann: Person, channel: Channel, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    ref = await channel.send(ann.chat_id, OutgoingMessage("Hi"))
+    await ann.read(ref)
+    reader.cursor = None
+    young = await reader.take()
+    (key,) = ann.room.receipts
+    kept = ann.room.receipts[key]
+    ann.room.receipts[key] = replace(kept, at_ms=kept.at_ms - 2 * 86_400_000)
+    reader.cursor = None
+
+    assert [type(one) for one in young] == [DeliveryReported]
+    assert await reader.take() == []
+
+
+async def test_receipts_of_a_group_report_nothing(
+    homeserver: FakeMatrix, ann: Person, channel: Channel, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    ref = await channel.send(ann.chat_id, OutgoingMessage("Hi"))
+    await ann.bring(homeserver.person("Eve"))
+    await ann.read(ref)
+
+    assert await reader.take() == []

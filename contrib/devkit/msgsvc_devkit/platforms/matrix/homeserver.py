@@ -12,7 +12,7 @@ from msgsvc_devkit.platforms.matrix.api import application
 from msgsvc_devkit.platforms.matrix.calls import Call
 from msgsvc_devkit.platforms.matrix.faults import Faults
 from msgsvc_devkit.platforms.matrix.people import Person
-from msgsvc_devkit.platforms.matrix.rooms import Event, MatrixRoom
+from msgsvc_devkit.platforms.matrix.rooms import Event, MatrixRoom, Receipt, now_ms
 
 #: The bot's token.
 TOKEN = "syt_fake_access_token"
@@ -152,6 +152,24 @@ class FakeMatrix:
         self._news.set()
         self._news = asyncio.Event()
         return event
+
+    def receipt(
+        self, room: MatrixRoom, kind: str, user_id: str, event_id: str, thread_id: str | None
+    ) -> None:
+        """Records up to where a user has read. A receipt for an earlier event than the last is dropped."""
+        event = room.event(event_id)
+        assert event is not None, "only events of the room are read"
+        key = (kind, user_id, thread_id)
+        known = room.receipts.get(key)
+        before = room.event(known.event_id) if known else None
+        if before is not None and before.position >= event.position:
+            return
+        self.position += 1
+        room.receipts[key] = Receipt(
+            self.position, kind, user_id, event_id, thread_id, max(now_ms(), event.at_ms)
+        )
+        self._news.set()
+        self._news = asyncio.Event()
 
     def redact(self, room: MatrixRoom, event_id: str, sender: str) -> Event:
         """Takes an event's content away."""

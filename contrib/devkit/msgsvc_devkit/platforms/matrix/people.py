@@ -119,6 +119,13 @@ class Person:
             ).event_id
         return self._message({"msgtype": kind, "url": uri, "info": info, **said})
 
+    async def read(
+        self, event_id: str | None = None, *, kind: str = "m.read", thread_id: str | None = None
+    ) -> None:
+        """Has read everything up to an event, or up to the last one."""
+        up_to = event_id or self.room.events[-1].event_id
+        self._homeserver.receipt(self.room, kind, self.user_id, up_to, thread_id)
+
     async def leave(self) -> None:
         """Leaves the chat."""
         self._homeserver.member(self.room, self.user_id, "leave", self.user_id)

@@ -49,6 +49,18 @@ class Event:
         return wire
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Up to where a user has read: in the whole room, or in one thread (`main` for what is in none)."""
+
+    position: int
+    kind: str
+    user_id: str
+    event_id: str
+    thread_id: str | None
+    at_ms: int
+
+
 @dataclass(slots=True, eq=False)
 class MatrixRoom:
     """A room, with its events in order."""
@@ -56,6 +68,8 @@ class MatrixRoom:
     room_id: str
     direct: bool
     events: list[Event] = field(default_factory=list)
+    #: The latest of each kind, user and thread.
+    receipts: dict[tuple[str, str, str | None], Receipt] = field(default_factory=dict)
 
     def membership(self, user_id: str) -> str:
         """`join`, `invite`, `leave`, `ban`, or empty for someone who has never been here."""

@@ -58,10 +58,9 @@ def _joined(
     )
     # A room that is new to the bot comes with its history.
     after = since if since is not None and joined <= since else None
-    if after is not None and not any(event.position > after for event in room.events):
-        return None
+    ephemeral = _receipts(room, bot_id, after, room_filter.get("ephemeral", {}))
     found = _timeline(room.events, after, room_filter)
-    if after is not None and not found["timeline"]["events"]:
+    if after is not None and not found["timeline"]["events"] and not ephemeral:
         return None
     shown = {event["event_id"] for event in found["timeline"]["events"]}
     state = [
@@ -72,7 +71,26 @@ def _joined(
         and passes(event.kind, room_filter.get("state", {}))
         and (after is None or event.position > after)
     ]
-    return {**found, "state": {"events": state}}
+    return {**found, "state": {"events": state}, "ephemeral": {"events": ephemeral}}
+
+
+def _receipts(
+    room: MatrixRoom, bot_id: str, after: int | None, wanted: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The receipts that are new, in one event. Private ones are shown to their owner alone."""
+    content: dict[str, Any] = {}
+    for receipt in room.receipts.values():
+        is_hidden = receipt.kind == "m.read.private" and receipt.user_id != bot_id
+        if is_hidden or (after is not None and receipt.position <= after):
+            continue
+        data: dict[str, Any] = {"ts": receipt.at_ms}
+        if receipt.thread_id is not None:
+            data["thread_id"] = receipt.thread_id
+        kinds = content.setdefault(receipt.event_id, {})
+        kinds.setdefault(receipt.kind, {})[receipt.user_id] = data
+    if not content or not passes("m.receipt", wanted):
+        return []
+    return [{"type": "m.receipt", "content": content}]
 
 
 def _timeline(
