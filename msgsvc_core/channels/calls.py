@@ -16,7 +16,7 @@ from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import EXPIRED, JOB, OPEN_THREAD, SENT, BotOutbox
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
-from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.channels.words import ChannelSender, without_blocks
 from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
@@ -187,7 +187,8 @@ class BotCalls:
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
         takes = channel.capabilities
         if payload["call"] == "edit" and takes.edit and takes.buttons == "native":
-            await channel.edit(payload["chat_id"], payload["message_ref"], message)
+            shown = without_blocks(channel, message)
+            await channel.edit(payload["chat_id"], payload["message_ref"], shown)
             return None
         chat_id, lang = payload["chat_id"], payload.get("lang")
         return await self._sender.send(channel, chat_id, message.with_key(key), lang=lang)
@@ -205,7 +206,7 @@ def _result(channel: Channel, attempt: SendAttempt) -> Result:
 
 
 def _adapted(message: OutgoingMessage, takes: Capabilities) -> OutgoingMessage:
-    if message.format not in takes.formats and "plain" in takes.formats:
+    if not takes.takes_format(message.format) and "plain" in takes.formats:
         spans = to_spans(message.text, message.format)
         message = replace(message, text="".join(span.text for span in spans), format="plain")
     if message.media and message.media.type not in takes.media_types:

@@ -53,6 +53,9 @@ class Capabilities:
     #: The unit in which the platform counts the length.
     text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
+    #: Whether the platform shows headings, lists, tables, quotes and dividers. Otherwise `send` and `edit`
+    #: get `html` in place of the format `rich`, with these as lines of the text.
+    rich: bool = False
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
     #: With `pages`, `send` and `edit` get buttons with a `url` only: in place of data, the URL of a page on
     #: which the user confirms the press. With `words` and `links` they get messages without buttons: the core
@@ -107,6 +110,10 @@ class Capabilities:
                 f"Capabilities.identity is one of {', '.join(get_args(Identity))},"
                 f" not {self.identity!r}"
             )
+
+    def takes_format(self, text_format: Format) -> bool:
+        """Whether texts of the format can be sent; `rich` is sent as `html` unless `self.rich`."""
+        return ("html" if text_format == "rich" else text_format) in self.formats
 
     @property
     def answers(self) -> bool:
@@ -297,7 +304,7 @@ class Channel(ABC):
         Called before a message is accepted and again before it is sent; makes no network calls.
         """
         takes = self.capabilities
-        if message.format not in takes.formats:
+        if not takes.takes_format(message.format):
             return f"format: this channel does not take {message.format!r}"
         if message.media and message.media.type not in takes.media_types:
             return f"media.type: this channel does not take {message.media.type!r}"

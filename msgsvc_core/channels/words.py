@@ -17,6 +17,7 @@ from msgsvc_core.channels import chats, offers
 from msgsvc_core.channels.button_pages import ButtonPages
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.content.markup import to_html, to_spans
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
@@ -141,6 +142,7 @@ class ChannelSender:
         ones. If the platform reports a new chat id, the message is sent there, and the subscribers in the
         chat are moved. Raises what `channel.send` does.
         """
+        message = without_blocks(channel, message)
         try:
             return await self._send(channel, chat_id, message, lang)
         except DeliveryError as error:
@@ -258,6 +260,7 @@ class ChannelSender:
         self, channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
     ) -> None:
         """`channel.edit`, with buttons in the form that the platform supports."""
+        message = without_blocks(channel, message)
         kind = channel.capabilities.buttons_of(message)
         if kind == "native":
             await channel.edit(chat_id, message_ref, message)
@@ -353,8 +356,16 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def without_blocks(channel: Channel, message: OutgoingMessage) -> OutgoingMessage:
+    """The message without the format `rich` if the platform has nothing like it."""
+    if message.format != "rich" or channel.capabilities.rich:
+        return message
+    text = to_html(to_spans(message.text, message.format))
+    return replace(message, text=text, format="html")
+
+
 def _escaped(text: str, text_format: Format) -> str:
-    if text_format == "html":
+    if text_format in {"html", "rich"}:
         return escape_html(text)
     if text_format == "markdown":
         return _MARKDOWN_SPECIAL.sub(lambda match: "\\" + match[0], text)

@@ -10,8 +10,10 @@ are not closed.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape, unescape
+from typing import overload
 
 from msgsvc_core.content.spans import Mark, Span, safe_href
 
@@ -48,8 +50,25 @@ _RAW_END = {name: re.compile(rf"</\s*{name}\s*>", re.IGNORECASE) for name in ("s
 _TAGS: dict[Mark, str] = {mark: tag for tag, mark in reversed(HTML_MARKS.items())}
 
 
-def from_html(text: str) -> Iterable[Span]:
-    return _Reader(text).read()
+@dataclass(frozen=True, slots=True)
+class BlockTag:
+    """A start or an end tag of a block; what it means is for the caller."""
+
+    tag: str
+    opens: bool
+
+
+@overload
+def from_html(text: str) -> list[Span]: ...
+
+
+@overload
+def from_html(text: str, blocks: Collection[str]) -> list[Span | BlockTag]: ...
+
+
+def from_html(text: str, blocks: Collection[str] = ()) -> Sequence[Span | BlockTag]:
+    """The spans of a text, and between them the tags of `blocks`."""
+    return _Reader(text, blocks).read()
 
 
 def to_html(spans: Iterable[Span]) -> str:
@@ -97,15 +116,16 @@ class _Looks:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, blocks: Collection[str]) -> None:
         self._text = text
+        self._blocks = blocks
         self._places = _Places(text)
-        self._spans: list[Span] = []
+        self._read: list[Span | BlockTag] = []
         self._looks = _Looks()
         #: For a position in a tag: the end of its attributes from there.
         self._attributes_end: dict[int, int] = {}
 
-    def read(self) -> list[Span]:
+    def read(self) -> list[Span | BlockTag]:
         text = self._text
         place = 0
         while place < len(text):
@@ -116,11 +136,11 @@ class _Reader:
             if start == len(text):
                 break
             place = self._construct(start)
-        return self._spans
+        return self._read
 
     def _add_text(self, text: str) -> None:
         if text:
-            self._spans.append(Span(text, *self._looks.now))
+            self._read.append(Span(text, *self._looks.now))
 
     def _construct(self, start: int) -> int:
         """Parses what starts with a `<`; returns its end."""
@@ -165,7 +185,9 @@ class _Reader:
         name = match[1] if match else None
         if name is None and (match := _END_TAG_NAME.match(self._text, start + 2)):
             name = match[0]
-        if name is not None:
+        if name is not None and name.lower() in self._blocks:
+            self._read.append(BlockTag(name.lower(), opens=False))
+        elif name is not None:
             self._looks.close(name.lower())
         return end + 1
 
@@ -197,6 +219,10 @@ class _Reader:
     ) -> int:
         if tag == "br":
             self._add_text("\n")
+        elif tag in self._blocks:
+            self._read.append(BlockTag(tag, opens=True))
+            if closes_itself:
+                self._read.append(BlockTag(tag, opens=False))
         elif closes_itself:
             # Opened and closed again without text.
             pass

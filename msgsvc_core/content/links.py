@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from msgsvc_core.content.blocks import from_rich, spans_of, to_rich, with_spans
 from msgsvc_core.content.markup import Span, to_html, to_spans
 from msgsvc_core.content.outgoing import Button, Format, OutgoingMessage
 from msgsvc_core.kernel.errors import InvalidValue
@@ -33,7 +34,7 @@ def urls_of(message: OutgoingMessage) -> list[str]:
 
 def with_urls(message: OutgoingMessage, replacement: Replacement) -> OutgoingMessage:
     """The message with other URLs. Text with markup becomes HTML if a URL in it is replaced, since that can
-    express all of it."""
+    express all of it; `rich` stays so."""
     text, text_format = _text_with(message, replacement)
     return replace(
         message,
@@ -56,6 +57,8 @@ def _of_buttons(message: OutgoingMessage) -> Iterator[str]:
 
 
 def _text_with(message: OutgoingMessage, replacement: Replacement) -> tuple[str, Format]:
+    if message.format == "rich":
+        return _rich_with(message.text, replacement), "rich"
     spans = to_spans(message.text, message.format)
     changed = [
         _span(span, places, replacement) for span, places in zip(spans, _places(spans), strict=True)
@@ -65,6 +68,16 @@ def _text_with(message: OutgoingMessage, replacement: Replacement) -> tuple[str,
     if message.format == "plain":
         return "".join(span.text for span in changed), "plain"
     return to_html(changed), "html"
+
+
+def _rich_with(text: str, replacement: Replacement) -> str:
+    blocks = from_rich(text)
+    spans: list[Span] = []
+    changed: list[Span] = []
+    for part in spans_of(blocks):
+        spans += part
+        changed += [_span(*each, replacement) for each in zip(part, _places(part), strict=True)]
+    return text if changed == spans else to_rich(with_spans(blocks, iter(changed)))
 
 
 def _span(span: Span, places: Sequence[tuple[int, int]], replacement: Replacement) -> Span:

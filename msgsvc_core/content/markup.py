@@ -1,4 +1,4 @@
-"""Parses the three text formats of a message into spans: text with formatting and links, never scripts.
+"""Parses the text formats of a message into spans: text with formatting and links, never scripts.
 
 A channel writes spans in its platform's own markup, so a project's text can't break it.
 
@@ -6,16 +6,17 @@ Parsing never fails: meaningless markup is shown as text, unknown HTML tags are 
 kept, and an unclosed tag ends with the message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
+from msgsvc_core.content.blocks import as_text, from_rich
 from msgsvc_core.content.html_markup import HTML_MARKS, from_html, to_html
 from msgsvc_core.content.markdown import MAX_DEPTH, from_markdown
 from msgsvc_core.content.outgoing import Format
-from msgsvc_core.content.spans import Mark, Span, safe_href
+from msgsvc_core.content.spans import Mark, Span, joined, safe_href
 
 __all__ = [
     "HTML_MARKS",
@@ -43,7 +44,10 @@ _KEPT_TEXTS = 256
 
 
 def to_spans(text: str, text_format: Format) -> list[Span]:
-    """The spans of a message; concatenated, their texts are the visible text."""
+    """The spans of a message; concatenated, their texts are the visible text.
+
+    Blocks of the format `rich` are lines of it: `blocks.as_text`.
+    """
     if text_format == "plain":
         return [Span(text)] if text else []
     return list(_read(text, text_format))
@@ -51,7 +55,18 @@ def to_spans(text: str, text_format: Format) -> list[Span]:
 
 @lru_cache(maxsize=_KEPT_TEXTS)
 def _read(text: str, text_format: Format) -> tuple[Span, ...]:
-    return tuple(joined((from_html if text_format == "html" else from_markdown)(text)))
+    return tuple(joined(_READERS[text_format](text)))
+
+
+def _from_rich(text: str) -> Iterable[Span]:
+    return as_text(from_rich(text))
+
+
+_READERS: dict[Format, Callable[[str], Iterable[Span]]] = {
+    "markdown": from_markdown,
+    "html": from_html,
+    "rich": _from_rich,
+}
 
 
 def visible_length(text: str, text_format: Format, unit: TextUnit = "characters") -> int:
@@ -90,13 +105,3 @@ def clipped(text: str, limit: int) -> str:
         return text
     kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (limit - 1)]
     return kept.decode("utf-16-le", "ignore").rstrip() + "…"
-
-
-def joined(spans: Iterable[Span]) -> list[Span]:
-    """The spans without empty ones, and with adjacent ones of the same formatting merged."""
-    return [
-        Span("".join(span.text for span in alike), marks, href)
-        for (marks, href), alike in groupby(
-            (span for span in spans if span.text), key=lambda span: (span.marks, span.href)
-        )
-    ]

@@ -1,4 +1,4 @@
-"""An outgoing message: text in one of three formats, buttons, a file."""
+"""An outgoing message: text in one of four formats, buttons, a file."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from msgsvc_core.kernel.values import value_object
 
-Format = Literal["plain", "markdown", "html"]
+#: `rich` is HTML with headings, lists, tables, quotes, code blocks and dividers: see `blocks`.
+Format = Literal["plain", "markdown", "html", "rich"]
 MediaType = Literal["image", "video", "document"]
 
 #: What a button stands out as: the action to take, one that agrees, one that can't be undone.

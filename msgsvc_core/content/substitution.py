@@ -155,7 +155,8 @@ class TextTemplate(Template):
         by a value, and a mark around an empty value is none.
         """
         text = self.render(values, limit)
-        if self._is_plain(values):
+        if self.format == "rich" or self._is_plain(values):
+            # Escaped values are text in every place of `rich`.
             return text, self.format
         seen = joined(_seen(piece, values, limit) for piece in self.pieces)
         if seen == to_spans(text, self.format):
@@ -306,7 +307,7 @@ def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callabl
     """The function that escapes a value at the position of `mark`."""
     for span in spans:
         if mark in span.text:
-            if text_format == "html":
+            if text_format in {"html", "rich"}:
                 return escape_html
             # Code has no escapes; see `render_text`.
             return _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown

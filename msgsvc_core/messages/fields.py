@@ -45,7 +45,10 @@ BUTTON_STYLE = (
 MessageText = Annotated[str, Field(min_length=1), AfterValidator(check_visible)]
 
 #: What bodies of messages have in common.
-FORMAT = "Markup of `text`: none, a subset of Markdown, or a subset of HTML."
+FORMAT = (
+    "Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and"
+    " headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines."
+)
 BUTTON_ROWS = "Rows of buttons under the message, from top to bottom."
 MEDIA = "File that is shown with the text."
 TEXT_EXAMPLE = "Hi Ann, your order 1207 is on its way."

@@ -76,6 +76,21 @@ class ChokesOnMarkup(PigeonChannel):
         return await super().send(chat_id, message)
 
 
+@breaks("test_a_rich_text_shows_the_same_words_on_every_channel")
+class LosesTables(PigeonChannel):
+    capabilities = replace(PigeonChannel.capabilities, rich=True)
+
+    def body(self, message: OutgoingMessage) -> dict[str, Any]:
+        text, table, _ = message.text.partition("<table>")
+        return super().body(replace(message, text=text) if table else message)
+
+
+@breaks("test_a_rich_text_shows_the_same_words_on_every_channel")
+class RefusesRichTexts(PigeonChannel):
+    def problem(self, message: OutgoingMessage) -> str | None:
+        return "format: rich" if message.format == "rich" else super().problem(message)
+
+
 @breaks("test_a_preview_has_the_text_that_is_shown_whatever_it_holds")
 class PreviewsMarkup(PigeonChannel):
     def appearance(self, message: OutgoingMessage) -> list[Span]:

@@ -130,7 +130,7 @@ class BroadcastBody(_BroadcastBody, total=False):
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text; its URL and name may hold variables.
     media: TemplateMedia | None
     #: Rows of buttons below the text, from top to bottom.
@@ -189,7 +189,7 @@ class BroadcastTestBody(_BroadcastTestBody, total=False):
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text; its URL and name may hold variables.
     media: TemplateMedia | None
     #: Rows of buttons below the text, from top to bottom.
@@ -214,7 +214,7 @@ class BroadcastVariant(TypedDict, total=False):
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text; its URL and name may hold variables.
     media: TemplateMedia | None
     #: Rows of buttons below the text, from top to bottom.
@@ -408,7 +408,7 @@ class CreateCannedBody(_CreateCannedBody, total=False):
     #: What agents see in the list; empty for the key.
     title: str
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
 
 
 class _CreateChannelBody(TypedDict):
@@ -542,7 +542,7 @@ class CreateTemplateBody(_CreateTemplateBody, total=False):
     """A new template."""
 
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
     media: TemplateMedia | None
     #: Rows of buttons under the message, from top to bottom.
@@ -600,8 +600,10 @@ class EditBody(TypedDict, total=False):
 
     #: New text.
     text: str
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
     #: New file; that of a sent message changes where the channel supports it.
     media: MediaBody
     #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
@@ -871,7 +873,7 @@ class RecurringBody(TypedDict, total=False):
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text; its URL and name may hold variables.
     media: TemplateMedia | None
     #: Rows of buttons below the text, from top to bottom.
@@ -947,7 +949,7 @@ class ReplyBody(TypedDict, total=False):
     #: Variables of the canned answer.
     variables: Mapping[str, str | float | bool] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text.
     media: MediaBody | None
     #: An uploaded file, instead of `media`.
@@ -1039,7 +1041,7 @@ class ScheduledBody(_ScheduledBody, total=False):
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text; its URL and name may hold variables.
     media: TemplateMedia | None
     #: Rows of buttons below the text, from top to bottom.
@@ -1091,8 +1093,10 @@ class SendBody(TypedDict, total=False):
     #: Text that the recipient sees, at most `limits.text_length` characters of `GET /v1/project`.
     #: Required unless `template` is given.
     text: str | None
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
     media: MediaBody | None
     #: Rows of buttons under the message, from top to bottom.
@@ -1278,7 +1282,7 @@ class StepMessage(TypedDict, total=False):
     #: For the template, beside each person's own values.
     variables: Mapping[str, str | float | bool] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: A file that is shown with the text.
     media: MediaBody | None
     #: Rows of buttons below the text, from top to bottom.
@@ -1541,7 +1545,7 @@ class UpdateCannedBody(TypedDict, total=False):
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
 
 
 class UpdateChannelBody(TypedDict):
@@ -1639,7 +1643,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     #: Replaces the text, or a template and its variables.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up; null for `plain`.
-    format: Literal["plain", "markdown", "html"] | None
+    format: Literal["plain", "markdown", "html", "rich"] | None
     #: Replaces the file; null removes it.
     media: TemplateMedia | None
     #: Replaces all rows of buttons; null or `[]` removes them.
@@ -1688,7 +1692,7 @@ class UpdateScheduledBody(TypedDict, total=False):
     #: Replaces the text, or a template and its variables.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up; null for `plain`.
-    format: Literal["plain", "markdown", "html"] | None
+    format: Literal["plain", "markdown", "html", "rich"] | None
     #: Replaces the file; null removes it.
     media: TemplateMedia | None
     #: Replaces all rows of buttons; null or `[]` removes them.
@@ -1730,7 +1734,7 @@ class UpdateTemplateBody(TypedDict, total=False):
     #: New text, or one per language; replaces all languages.
     text: str | Mapping[str, str]
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: New file; null takes the file away, and without it, it stays.
     media: TemplateMedia | None
     #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.

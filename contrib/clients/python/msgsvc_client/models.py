@@ -975,7 +975,7 @@ class CannedAnswerAnswer(Model):
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: The variables that `text` uses, in the order in which they come first.
     variables: list[str]
     #: Of these, the ones without a default, which a reply has to give.
@@ -2995,7 +2995,7 @@ class MailingMessageAnswer(Model):
     #: One text, or texts by language.
     text: str | Mapping[str, str] | None
     #: How `text` is marked up; absent: `plain`.
-    format: Literal["plain", "markdown", "html"] | None
+    format: Literal["plain", "markdown", "html", "rich"] | None
     #: The file that is shown with the text.
     media: MailingMedia | None
     #: Rows of buttons, from top to bottom.
@@ -3185,8 +3185,10 @@ class MessageAnswer(Model):
     attempts: int
     #: What the recipient sees; of a template, with its variables filled in.
     text: str
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
     #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[ButtonAnswer]]
     #: File shown with the text; null without one.
@@ -4124,7 +4126,7 @@ class PreviewMessage(Model):
     #: Text with its variables filled in.
     text: str
     #: Markup of `text`; `html` where the template's own can't show a value as it is.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text; null without one.
     media: PreviewMedia | None
     #: Rows of buttons under the message, from top to bottom.
@@ -5312,7 +5314,7 @@ class StepMessage(Model):
     #: For the template, beside each person's own values.
     variables: Mapping[str, str | float | bool] | None
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"] | None
+    format: Literal["plain", "markdown", "html", "rich"] | None
     #: A file that is shown with the text.
     media: MediaBody | None
     #: Rows of buttons below the text, from top to bottom.
@@ -5692,7 +5694,7 @@ class TemplateAnswer(Model):
     #: One text for all, or texts by language.
     text: str | Mapping[str, str]
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text; null without one.
     media: TemplateMedia | None
     #: Rows of buttons under the message, from top to bottom.
@@ -6184,7 +6186,7 @@ class TicketEntryAnswer(Model):
     #: What was said.
     text: str
     #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html"]
+    format: Literal["plain", "markdown", "html", "rich"]
     #: The file of a reply that the messenger fetches; null without one.
     media: MediaAnswer | None
     #: Stored files, for `GET /v1/files/{file_id}`.

@@ -1,9 +1,13 @@
 """Checks that messages are shown completely and exactly, and that `problem` rejects what the platform can't
 show."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.words import without_blocks
 from msgsvc_core.content.markup import to_spans, with_addresses
 from msgsvc_core.content.outgoing import Format
 from msgsvc_devkit.conformance.door import Door
@@ -22,6 +26,19 @@ from msgsvc_devkit.conformance.verdicts import judge
 
 FORMATS: tuple[Format, ...] = ("plain", "markdown", "html")
 MEDIA_TYPES = ("image", "video", "document")
+
+#: Every block, and the words of them.
+RICH_TEXT = (
+    "<h1>Order</h1>Hi <b>Ann</b> &amp; Bob<h3>Parcel</h3>"
+    "<ul><li>Tea<ul><li>green</li></ul></li><li>Mugs</li></ul>"
+    "<ol><li>pay</li><li>wait</li></ol><table><tr><th>Item</th><th>Price</th></tr>"
+    "<tr><td><i>Cup</i></td><td>4 &lt; 5</td></tr></table><hr><blockquote>Good<br>really</blockquote>"
+    '<pre>x = 1</pre><p>See <a href="https://shop.example/1207">this</a></p>'
+)
+RICH_WORDS = (
+    *("Order", "Hi", "Ann", "& Bob", "Parcel", "Tea", "green", "Mugs", "pay", "wait"),
+    *("Item", "Price", "Cup", "4 < 5", "Good", "really", "x = 1", "See", "this"),
+)
 
 #: Characters of one and of two UTF-16 code units.
 UNITS = ("x", "😀")
@@ -73,6 +90,29 @@ class Sending(Stage):
             f"texts with format={text_format!r} are shown differently. Make the platform's markup out"
             " of channels.markup.to_spans, and escape each span's text:\n" + "\n".join(wrong)
         )
+
+    async def test_a_rich_text_shows_the_same_words_on_every_channel(
+        self, channel: Channel, messenger: Messenger, chat_id: str
+    ) -> None:
+        needs(channel.capabilities.takes_format("rich"), "formats with markup")
+        rich = OutgoingMessage(RICH_TEXT, format="rich")
+        message = without_blocks(channel, rich)
+        assert channel.problem(rich) is None, f"refused: {channel.problem(rich)}"
+        ref = await sent(channel, chat_id, message)
+        texts = [(await shown_as(messenger, ref)).text]
+        if channel.capabilities.edit:
+            await channel.edit(chat_id, ref, replace(message, text=f"{message.text}<p>edited</p>"))
+            texts.append((await shown_as(messenger, ref)).text)
+        previewed = "".join(span.text for span in channel.appearance(rich))
+
+        for text in (*texts, previewed):
+            missing = _missing(RICH_WORDS, text)
+            assert not missing, (
+                f"a text of the format 'rich' lacks {missing} in their order, in {text!r}. Without"
+                " capabilities.rich `send` gets it as html; with it, show each block of content.blocks"
+            )
+        if channel.capabilities.edit:
+            assert "edited" in texts[-1], "`edit` did not replace a text of the format 'rich'"
 
     @pytest.mark.parametrize("text_format", FORMATS)
     def test_a_preview_has_the_text_that_is_shown_whatever_it_holds(
@@ -230,6 +270,18 @@ class Sending(Stage):
             assert (problem or "").startswith(field), (
                 f"`problem` of {what} says {problem!r}; begin with the field, as Channel.problem does"
             )
+
+
+def _missing(words: Sequence[str], text: str) -> list[str]:
+    """The words that don't follow the ones before them."""
+    place, missing = 0, []
+    for word in words:
+        found = text.find(word, place)
+        if found < 0:
+            missing.append(word)
+        else:
+            place = found + len(word)
+    return missing
 
 
 def longest_text(channel: Channel, unit: str) -> str:

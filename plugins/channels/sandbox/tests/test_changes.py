@@ -47,6 +47,26 @@ async def test_an_edit_changes_text_buttons_and_file(
     assert (await tenant.client.get(path)).json()["edited_at"] is not None
 
 
+async def test_a_rich_text_is_shown_as_lines(
+    service: Service, tenant: Tenant, anna: SandboxPerson, path: str
+) -> None:
+    (subscriber,) = (await tenant.client.get("/v1/subscribers")).json()["data"]
+    body = {
+        "subscriber_id": subscriber["subscriber_id"],
+        "text": "<h2>Order 1207</h2><ul><li>Tea</li><li>Mugs</li></ul>"
+        "<table><tr><th>Item</th><th>Price</th></tr><tr><td>Tea</td><td>4 €</td></tr></table>",
+        "format": "rich",
+    }
+    sent = await tenant.client.post("/v1/send", json=body)
+    await settled(service)
+
+    message = (await anna.messages())[-1]
+    assert message.text == "Order 1207\n\n• Tea\n• Mugs\n\nItem | Price\nTea | 4 €"
+    assert (message.spans[0].text, message.spans[0].marks) == ("Order 1207", ["bold"])
+    shown = (await tenant.client.get(f"/v1/messages/{sent.json()['message_id']}")).json()
+    assert (shown["text"], shown["format"]) == (body["text"], "rich")
+
+
 async def test_a_deletion_takes_the_message_out_of_the_chat(
     service: Service, tenant: Tenant, anna: SandboxPerson, path: str
 ) -> None:

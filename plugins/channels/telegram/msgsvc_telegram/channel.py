@@ -48,6 +48,7 @@ from msgsvc_telegram.messages import (
 )
 from msgsvc_telegram.mini_app import verify_init_data
 from msgsvc_telegram.paid import PaidBroadcasts
+from msgsvc_telegram.rich import is_rich, problem_of_blocks
 from msgsvc_telegram.settings import TelegramSettings
 from msgsvc_telegram.topics import GONE, Topics
 from msgsvc_telegram.updates import ALLOWED_UPDATES, read_updates
@@ -77,6 +78,7 @@ class TelegramChannel(Channel):
         max_text_length=4096,  # Bot API, sendMessage
         max_caption_length=1024,  # Bot API, sendPhoto
         text_unit="utf16",
+        rich=True,
         mini_app=True,
         receives_files=True,
         tells_replies=True,
@@ -200,6 +202,8 @@ class TelegramChannel(Channel):
         if message.media is None and not message.text.strip():
             return "text: shows nothing"
         found = super().problem(message) or problem_of_buttons(message)
+        if is_rich(message):
+            return found or problem_of_blocks(message)
         if found is None and too_many_entities(message.text, message.format):
             return f"text: Telegram shows no more than {MAX_ENTITIES} formatted parts"
         return found

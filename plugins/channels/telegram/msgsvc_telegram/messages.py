@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason
 from msgsvc_telegram.formatting import formatted
+from msgsvc_telegram.rich import is_rich, rich_message
 
 #: By our type of media: the method, and its parameter for the file.
 METHODS = {
@@ -43,6 +44,8 @@ def sending(chat_id: int, message: OutgoingMessage) -> Call:
         params["disable_notification"] = True
     if message.buttons:
         params["reply_markup"] = keyboard(message.buttons)
+    if is_rich(message):
+        return Call("sendRichMessage", params | {"rich_message": rich_message(message.text)})
     if message.media is None:
         return Call("sendMessage", params | _text(message, "text", "entities"))
     method, field = METHODS[message.media.type]
@@ -56,6 +59,8 @@ def editing(chat_id: int, message_id: int, message: OutgoingMessage, *, caption:
         params["reply_markup"] = keyboard(message.buttons)
     if caption:
         return Call("editMessageCaption", params | _text(message, "caption", "caption_entities"))
+    if is_rich(message):
+        return Call("editMessageText", params | {"rich_message": rich_message(message.text)})
     return Call("editMessageText", params | _text(message, "text", "entities"))
 
 

@@ -47,6 +47,29 @@ async def test_a_person_signs_in(site: Site, telegram: FakeTelegram) -> None:
     assert (who["first_name"], who["username"], who["lang"]) == ("Anna", "anna_k", "ru")
 
 
+async def test_a_rich_message_is_sent_and_edited(
+    make_site: SiteFactory, telegram: FakeTelegram
+) -> None:
+    site, anna = await make_site("poll"), telegram.person()
+    subscriber_id = await site.subscribe(anna)
+    table = "<table><tr><th>Item</th><td>Tea</td></tr></table>"
+
+    sent = await site.post(
+        "/v1/send",
+        subscriber_id=subscriber_id,
+        text=f"<h2>Order 1207</h2><ul><li>Tea</li></ul>{table}",
+        format="rich",
+    )
+    message = await anna.wait_for("Order 1207\nTea\n Item Tea")
+    await settled(site.service)
+    path = f"/v1/messages/{sent['message_id']}/edit"
+    edit = await site.client.post(path, json={"text": "<h2>Delivered</h2>"})
+    assert edit.status_code < 300, edit.text
+    await anna.wait_until(lambda: message.text == "Delivered")
+
+    assert message.rich == {"html": "<h2>Delivered</h2>"}
+
+
 @every_way
 async def test_a_message_with_buttons_and_a_photo_is_sent_and_clicked(
     site: Site, telegram: FakeTelegram

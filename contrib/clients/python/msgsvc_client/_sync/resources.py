@@ -1663,7 +1663,7 @@ class MessagesResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.MediaBody | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.ButtonBody]] | NotGiven = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -1691,7 +1691,9 @@ class MessagesResource:
                 without a default in the template are required.
             text: Text that the recipient sees, at most `limits.text_length` characters of `GET
                 /v1/project`. Required unless `template` is given.
-            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
             media: File that is shown with the text.
             buttons: Rows of buttons under the message, from top to bottom.
             permission: Key of a permission. The message is skipped unless the subscriber has granted
@@ -1833,7 +1835,7 @@ class MessagesResource:
         message_id: str,
         *,
         text: str | NotGiven = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.MediaBody | NotGiven = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.ButtonBody]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
@@ -1848,7 +1850,9 @@ class MessagesResource:
         Arguments:
             message_id: Id of the message, from `POST /v1/send` or a delivery event.
             text: New text.
-            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
             media: New file; that of a sent message changes where the channel supports it.
             buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
 
@@ -1964,7 +1968,7 @@ class TemplatesResource:
         *,
         text: str | Mapping[str, str],
         key: str,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
@@ -2028,7 +2032,7 @@ class TemplatesResource:
         template: str,
         *,
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -3072,7 +3076,7 @@ class BroadcastsResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -3196,7 +3200,7 @@ class BroadcastsResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -4377,7 +4381,7 @@ class TicketsCannedAnswersResource:
         key: str,
         text: str | Mapping[str, str],
         title: str | NotGiven = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.CannedAnswerAnswer:
@@ -4433,7 +4437,7 @@ class TicketsCannedAnswersResource:
         *,
         title: str | NotGiven = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.CannedAnswerAnswer:
         """Changes a canned answer; omitted fields and messages already sent stay unchanged.
@@ -4885,7 +4889,7 @@ class TicketsResource:
         text: str | NotGiven | None = NOT_GIVEN,
         canned: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.MediaBody | NotGiven | None = NOT_GIVEN,
         file_id: str | NotGiven | None = NOT_GIVEN,
         internal: bool | NotGiven = NOT_GIVEN,
@@ -6099,7 +6103,7 @@ class ScheduledResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -6233,7 +6237,7 @@ class ScheduledResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven | None = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven | None = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven | None = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -6325,7 +6329,7 @@ class RecurringResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,
@@ -6474,7 +6478,7 @@ class RecurringResource:
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        format: Literal["plain", "markdown", "html"] | NotGiven | None = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html", "rich"] | NotGiven | None = NOT_GIVEN,
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven | None = NOT_GIVEN,
         permission: str | NotGiven | None = NOT_GIVEN,

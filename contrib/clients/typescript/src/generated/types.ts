@@ -451,7 +451,7 @@ export interface BroadcastBody {
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text; its URL and name may hold variables. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -566,7 +566,7 @@ export interface BroadcastTestBody {
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text; its URL and name may hold variables. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -592,7 +592,7 @@ export interface BroadcastVariant {
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text; its URL and name may hold variables. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -788,7 +788,7 @@ export interface CannedAnswerAnswer {
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
-  format: "plain" | "markdown" | "html";
+  format: "plain" | "markdown" | "html" | "rich";
   /** The variables that `text` uses, in the order in which they come first. */
   variables: Array<string>;
   /** Of these, the ones without a default, which a reply has to give. */
@@ -1157,7 +1157,7 @@ export interface CreateCannedBody {
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
 }
 
 /** A new channel. */
@@ -1279,7 +1279,7 @@ export interface CreateTemplateBody {
    */
   text: string | Record<string, string>;
   /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons under the message, from top to bottom. */
@@ -1641,8 +1641,11 @@ export interface EditAnswer {
 export interface EditBody {
   /** New text. */
   text?: string | undefined;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** New file; that of a sent message changes where the channel supports it. */
   media?: MediaBody | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
@@ -2314,7 +2317,7 @@ export interface MailingMessageAnswer {
   /** One text, or texts by language. */
   text?: string | Record<string, string>;
   /** How `text` is marked up; absent: `plain`. */
-  format?: "plain" | "markdown" | "html";
+  format?: "plain" | "markdown" | "html" | "rich";
   /** The file that is shown with the text. */
   media?: MailingMedia;
   /** Rows of buttons, from top to bottom. */
@@ -2447,8 +2450,11 @@ export interface MessageAnswer {
   attempts: number;
   /** What the recipient sees; of a template, with its variables filled in. */
   text: string;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format: "plain" | "markdown" | "html";
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format: "plain" | "markdown" | "html" | "rich";
   /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<ButtonAnswer>>;
   /** File shown with the text; null without one. */
@@ -3082,7 +3088,7 @@ export interface PreviewMessage {
   /** Text with its variables filled in. */
   text: string;
   /** Markup of `text`; `html` where the template's own can't show a value as it is. */
-  format: "plain" | "markdown" | "html";
+  format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text; null without one. */
   media: PreviewMedia | null;
   /** Rows of buttons under the message, from top to bottom. */
@@ -3266,7 +3272,7 @@ export interface RecurringBody {
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text; its URL and name may hold variables. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -3416,7 +3422,7 @@ export interface ReplyBody {
   /** Variables of the canned answer. */
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text. */
   media?: MediaBody | null | undefined;
   /** An uploaded file, instead of `media`. */
@@ -3627,7 +3633,7 @@ export interface ScheduledBody {
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text; its URL and name may hold variables. */
   media?: TemplateMedia | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -3839,8 +3845,11 @@ export interface SendBody {
    * unless `template` is given.
    */
   text?: string | null | undefined;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** File that is shown with the text. */
   media?: MediaBody | null | undefined;
   /** Rows of buttons under the message, from top to bottom. */
@@ -4190,7 +4199,7 @@ export interface StepMessage {
   /** For the template, beside each person's own values. */
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** A file that is shown with the text. */
   media?: MediaBody | null | undefined;
   /** Rows of buttons below the text, from top to bottom. */
@@ -4452,7 +4461,7 @@ export interface TemplateAnswer {
   /** One text for all, or texts by language. */
   text: string | Record<string, string>;
   /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format: "plain" | "markdown" | "html";
+  format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text; null without one. */
   media: TemplateMedia | null;
   /** Rows of buttons under the message, from top to bottom. */
@@ -4790,7 +4799,7 @@ export interface TicketEntryAnswer {
   /** What was said. */
   text: string;
   /** How `text` is marked up. */
-  format: "plain" | "markdown" | "html";
+  format: "plain" | "markdown" | "html" | "rich";
   /** The file of a reply that the messenger fetches; null without one. */
   media: MediaAnswer | null;
   /** Stored files, for `GET /v1/files/{file_id}`. */
@@ -5167,7 +5176,7 @@ export interface UpdateCannedBody {
   /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
   /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
 }
 
 /** Changes of a channel's settings. */
@@ -5267,7 +5276,7 @@ export interface UpdateRecurringBody {
   /** Replaces the text, or a template and its variables. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up; null for `plain`. */
-  format?: "plain" | "markdown" | "html" | null | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | null | undefined;
   /** Replaces the file; null removes it. */
   media?: TemplateMedia | null | undefined;
   /** Replaces all rows of buttons; null or `[]` removes them. */
@@ -5316,7 +5325,7 @@ export interface UpdateScheduledBody {
   /** Replaces the text, or a template and its variables. */
   text?: string | Record<string, string> | null | undefined;
   /** How `text` is marked up; null for `plain`. */
-  format?: "plain" | "markdown" | "html" | null | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | null | undefined;
   /** Replaces the file; null removes it. */
   media?: TemplateMedia | null | undefined;
   /** Replaces all rows of buttons; null or `[]` removes them. */
@@ -5357,7 +5366,7 @@ export interface UpdateTemplateBody {
   /** New text, or one per language; replaces all languages. */
   text?: string | Record<string, string> | undefined;
   /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
-  format?: "plain" | "markdown" | "html" | undefined;
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** New file; null takes the file away, and without it, it stays. */
   media?: TemplateMedia | null | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */

@@ -37,6 +37,8 @@ class ShownMessage:
     buttons: list[list[dict[str, Any]]] = field(default_factory=list)
     file: ShownFile | None = None
     silent: bool = False
+    #: The InputRichMessage of a rich message; `text` is its text.
+    rich: dict[str, Any] | None = None
     #: The topic that it is in.
     topic: int | None = None
     edits: int = 0

@@ -15,6 +15,7 @@ from msgsvc_devkit.platforms.telegram.chats import (
     ShownMessage,
 )
 from msgsvc_devkit.platforms.telegram.looks import check_caption, check_text
+from msgsvc_devkit.platforms.telegram.rich import shown_text
 from msgsvc_devkit.platforms.telegram.update_queue import Webhook
 
 #: Fetches a file for the bot: its URL and kind to its content. Raises `Refusal`.
@@ -80,6 +81,9 @@ class Methods:
             check_text(params["text"])
             looks["entities"] = params.get("entities", [])
             message = chat.add(params["text"], from_bot=True, **looks)
+        elif kind == "richmessage":
+            looks["rich"] = params["rich_message"]
+            message = chat.add(shown_text(params["rich_message"]), from_bot=True, **looks)
         else:
             assert kind in {"photo", "video", "document"}
             check_caption(params.get("caption", ""))
@@ -109,13 +113,19 @@ class Methods:
             raise bad_request("there is no caption in the message to edit")
         if not caption and message.file is not None:
             raise bad_request("there is no text in the message to edit")
-        text = params.get("caption", "") if caption else params["text"]
-        (check_caption if caption else check_text)(text)
+        rich = params.get("rich_message")
+        if rich is not None:
+            text = shown_text(rich)
+        else:
+            text = params.get("caption", "") if caption else params["text"]
+            (check_caption if caption else check_text)(text)
         entities = params.get("caption_entities" if caption else "entities", [])
         buttons = params.get("reply_markup", {}).get("inline_keyboard", [])
-        if (text, entities, buttons) == (message.text, message.entities, message.buttons):
+        before = (message.text, message.entities, message.buttons, message.rich)
+        if (text, entities, buttons, rich) == before:
             raise bad_request(NOT_MODIFIED)
         message.text, message.entities, message.buttons = text, entities, buttons
+        message.rich = rich
         message.edits += 1
         chat.changed()
         return bot.message_object(chat, message)

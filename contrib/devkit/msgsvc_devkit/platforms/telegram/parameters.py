@@ -27,10 +27,11 @@ _EDIT = {"chat_id": "Integer!", "message_id": "Integer!", "reply_markup": "Keybo
 METHODS: dict[str, dict[str, str]] = {
     "getMe": {},
     "sendMessage": _MESSAGE | _TEXT,
+    "sendRichMessage": _MESSAGE | {"rich_message": "Rich!"},
     "sendPhoto": _MESSAGE | _CAPTION | {"photo": "File!"},
     "sendVideo": _MESSAGE | _CAPTION | {"video": "File!", "supports_streaming": "Boolean"},
     "sendDocument": _MESSAGE | _CAPTION | {"document": "File!"},
-    "editMessageText": _EDIT | _TEXT,
+    "editMessageText": _EDIT | {"text": "String", "entities": "Entities", "rich_message": "Rich"},
     "editMessageCaption": _EDIT | _CAPTION,
     "deleteMessage": {"chat_id": "Integer!", "message_id": "Integer!"},
     "answerCallbackQuery": {
@@ -72,6 +73,7 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "Entities": list,
     "Commands": list,
     "Keyboard": dict,
+    "Rich": dict,
     "File": (str, Upload),
 }
 
@@ -98,6 +100,8 @@ def check_parameters(method: str, given: Mapping[str, Any], *, as_text: bool) ->
     missing = [name for name, kind in known.items() if kind.endswith("!") and name not in read]
     if missing:
         raise bad_request(f"parameter {missing[0]} is missing")
+    if method == "editMessageText" and ("text" in read) == ("rich_message" in read):
+        raise complaint("editMessageText has either text or rich_message")
     _check_looks(read)
     return read
 
