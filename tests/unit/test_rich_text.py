@@ -85,7 +85,9 @@ def test_links_are_replaced_and_blocks_stay() -> None:
 
 @pytest.mark.parametrize("value", ["Tea", "<b>x</b>", "</td></tr></table>", "a\nb", "&lt;", ""])
 def test_values_of_a_template_are_text_in_every_block(value: str) -> None:
-    text = "<h2>{{ name }}</h2><table><tr><td>{{ name }}!</td></tr></table><ul><li>- {{ name }}</ul>"
+    text = (
+        "<h2>{{ name }}</h2><table><tr><td>{{ name }}!</td></tr></table><ul><li>- {{ name }}</ul>"
+    )
     rendered, text_format = text_template(text, "rich").render_text({"name": value}, 4000)
 
     head = f"{value}\n\n" if value else ""
