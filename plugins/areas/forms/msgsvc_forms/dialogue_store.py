@@ -23,6 +23,7 @@ _NAMES = (
     "aside_at_ms",
     "created_at_ms",
     "updated_at_ms",
+    "thread",
 )
 _COLUMNS = ", ".join(_NAMES)
 
@@ -44,6 +45,8 @@ class Dialogue:
     aside_at_ms: int | None
     created_at_ms: int
     updated_at_ms: int
+    #: Where in the chat it goes on; None for the chat itself.
+    thread: str | None = None
 
 
 async def insert(tx: Tx, dialogue: Dialogue) -> bool:
@@ -120,6 +123,19 @@ async def change(
                 "revision": dialogue.revision,
             },
         )
+    )
+
+
+async def move(tx: Tx, dialogue: Dialogue, thread: str | None) -> None:
+    """It goes on in another thread of the chat."""
+    await tx.execute(
+        "UPDATE forms_dialogues SET thread = :thread"
+        " WHERE project_id = :project_id AND dialogue_id = :dialogue_id",
+        {
+            "thread": thread,
+            "project_id": dialogue.project_id,
+            "dialogue_id": dialogue.dialogue_id,
+        },
     )
 
 

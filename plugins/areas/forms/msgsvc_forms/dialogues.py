@@ -81,6 +81,7 @@ class Dialogues:
             state, running = state_of(under_way), await self._form(ctx.tx, under_way)
             begun = bool(state.answers or state.skipped or state.draft)
             if running is not None and begun and await self.active_filler(ctx, under_way):
+                under_way = await self._here(ctx, under_way)
                 await self._advance(ctx, under_way, running, Opened(form.start))
                 return
             await self.finish(ctx.tx, under_way, "replaced")
@@ -98,7 +99,11 @@ class Dialogues:
         return subscriber if is_active else None
 
     async def handle(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
-        """Something that the person did; the bot does what follows from it, and it is returned."""
+        """Something that the person did; the bot does what follows from it, and it is returned.
+
+        The conversation goes on in the thread in which they did it, as the bot answers there.
+        """
+        dialogue = await self._here(ctx, dialogue)
         form = await self._form(ctx.tx, dialogue)
         if form is None:
             await self.finish(ctx.tx, dialogue, "gone")
@@ -117,7 +122,7 @@ class Dialogues:
         state, lang = state_of(dialogue), subscriber.lang
         wording = self._prompts.wording(dialogue, state, form, lang)
         offered = await self._prompts.offered(tx, state, form, lang)
-        return wording.prompt((remark,), offered=offered)
+        return wording.prompt((remark,), offered=offered).in_thread(dialogue.thread)
 
     async def finish(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
         """Ends a conversation. Of its answers is left by which messages they came, if they were sent,
@@ -148,7 +153,15 @@ class Dialogues:
         for outcome in outcomes:
             if isinstance(outcome, Prompt):
                 message = wording.prompt(outcome.remarks)
-                await self._outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
+                await self._outbox.send(
+                    tx, dialogue.channel, dialogue.chat_id, message.in_thread(dialogue.thread)
+                )
+
+    async def _here(self, ctx: InboundContext, dialogue: Dialogue) -> Dialogue:
+        if dialogue.thread == ctx.update.thread:
+            return dialogue
+        await store.move(ctx.tx, dialogue, ctx.update.thread)
+        return replace(dialogue, thread=ctx.update.thread)
 
     # ---- one step --------------------------------------------------------------------------------
 
@@ -170,6 +183,7 @@ class Dialogues:
             aside_at_ms=None,
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
+            thread=ctx.update.thread,
         )
         if not await store.insert(ctx.tx, dialogue):
             # Opened twice concurrently: the other one asks.

@@ -100,7 +100,8 @@ class FormBot:
     async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
         dialogue, subscriber = await self._active(ctx)
-        if dialogue is None or subscriber is None:
+        if dialogue is None or subscriber is None or dialogue.thread != ctx.update.thread:
+            # What is written in another thread is about something else.
             return False
         command = read_command(ctx.update.text)
         is_paused = state_of(dialogue).phase == "paused"
@@ -158,6 +159,9 @@ class FormBot:
             return
         dialogue, _ = await self._active(ctx)
         if dialogue is None or state_of(dialogue).phase == "paused":
+            return
+        if dialogue.thread != ctx.update.thread:
+            # The question is still the last message of its own thread.
             return
         now_ms = self._clock.now_ms()
         await store.record_interruption(ctx.tx, dialogue, now_ms)

@@ -27,10 +27,13 @@ class Talker:
     user: ChannelUser = field(default_factory=lambda: ChannelUser("1001", "Ann", "ann_k", "en"))
     channel_key: str = "messenger_a"
     refs: list[str] = field(default_factory=list)
+    #: The thread of the chat that they have open.
+    thread: str | None = None
 
     @property
     def who(self) -> dict[str, Any]:
-        return {"chat_id": f"chat-{self.user.user_id}", "user": self.user}
+        chat_id = f"chat-{self.user.user_id}"
+        return {"chat_id": chat_id, "user": self.user, "thread": self.thread}
 
     @property
     def channel(self) -> RecordingChannel:

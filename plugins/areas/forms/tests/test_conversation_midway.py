@@ -226,3 +226,46 @@ async def test_a_form_that_can_not_be_sent_now_keeps_its_answers_for_later(
     assert blocked.startswith("The form can't be sent at the moment.")
     assert sent == "We cook for you."
     assert [values(event)["name"] for event in await events(tenant)] == ["Ann"]
+
+
+async def test_what_is_written_in_another_thread_is_left_to_others(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    await ann.open("order")
+    shown = len(ann.shown)
+    ann.thread = "of a ticket"
+    await ann.say("Where is my parcel?", "/cancel")
+    elsewhere = ann.shown[shown:]
+    ann.thread = None
+    await ann.say("Ann", "M", "2", "/send")
+
+    assert not [one for one in elsewhere if "name" in one.message.text.lower()]
+    assert values((await events(tenant))[0]) == {"name": "Ann", "size": "M", "count": 2}
+
+
+async def test_a_form_that_is_begun_in_a_thread_is_filled_in_there(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    ann.thread = "t1"
+    await ann.open("order")
+    ann.thread = None
+    await ann.say("not my name")
+    ann.thread = "t1"
+    await ann.say("Ann", "M", "2", "/send")
+
+    assert values((await events(tenant))[0])["name"] == "Ann"
+    assert ann.shown[-1].message.thread == "t1"
+
+
+async def test_a_form_goes_on_in_the_thread_in_which_it_is_opened_again(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    await ann.open("order")
+    await ann.say("Ann")
+    ann.thread = "t1"
+    await ann.open("order")
+    await ann.press(ann.labels[0])
+    await ann.say("M", "2", "/send")
+
+    assert values((await events(tenant))[0])["name"] == "Ann"
+    assert ann.shown[-1].message.thread == "t1"
