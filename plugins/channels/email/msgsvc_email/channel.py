@@ -55,6 +55,7 @@ class EmailChannel(Channel):
     address; that of a message is its `Message-ID`."""
 
     capabilities = Capabilities(
+        rich=True,
         buttons="pages",
         identity="mailbox",
         addresses=True,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from msgsvc_core.content.blocks import Block, to_rich
 from msgsvc_core.content.markup import HTML_MARKS, Mark, Span
 from msgsvc_core.content.outgoing import Button
 
@@ -21,6 +22,16 @@ _BUTTON = (
 )
 # Paler than the text by opacity, not by a grey: it can be read on white and on the dark grey of any program.
 _FOOTER = f"{_FONT};font-size:13px;line-height:1.5;opacity:0.75"
+
+_CELL = "border:1px solid #8c8c8c;padding:4px 8px;text-align:left;vertical-align:top"
+_BLOCK_STYLES = {
+    "table": "border-collapse:collapse;margin:16px 0",
+    "th": f"{_CELL};font-weight:600",
+    "td": _CELL,
+    "blockquote": "margin:16px 0;padding:0 0 0 12px;border-left:3px solid #8c8c8c",
+    "pre": f"{_CODE};white-space:pre-wrap",
+    "hr": "border:0;border-top:1px solid #8c8c8c",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +51,18 @@ class Picture:
     alt: str
 
 
+def html_text(spans: Iterable[Span]) -> str:
+    """A text for `html_document`."""
+    return "".join(map(_html, spans))
+
+
+def html_blocks(blocks: Iterable[Block]) -> str:
+    """Headings, lists and tables for `html_document`."""
+    return to_rich(blocks, _BLOCK_STYLES)
+
+
 def html_document(
-    spans: Iterable[Span],
+    text: str,
     buttons: Sequence[Sequence[Button]],
     *,
     title: str,
@@ -49,14 +70,14 @@ def html_document(
     picture: Picture | None = None,
     footer: Footer | None = None,
 ) -> str:
-    """The HTML part of a message."""
+    """The HTML part of a message; `text` is HTML already."""
     rows = []
     if picture is not None:
         rows.append(
             f'<tr><td style="padding:0 0 16px"><img src="cid:{escape(picture.content_id)}"'
             f' alt="{escape(picture.alt)}" style="display:block;max-width:100%;height:auto"></td></tr>'
         )
-    if text := "".join(map(_html, spans)):
+    if text:
         rows.append(f'<tr><td dir="auto" style="{_TEXT}">{text}</td></tr>')
     rows += [
         f'<tr><td style="padding:16px 0 0">{"&nbsp; ".join(map(_link, row))}</td></tr>'

@@ -10,8 +10,9 @@ from email.policy import SMTP
 from email.utils import format_datetime
 
 from msgsvc_core.channels import DeliveryError, MediaFile, OutgoingMessage, Reason
+from msgsvc_core.content.blocks import from_rich
 from msgsvc_core.content.markup import to_spans
-from msgsvc_email.layout import Footer, Picture, html_document, plain_text
+from msgsvc_email.layout import Footer, Picture, html_blocks, html_document, html_text, plain_text
 from msgsvc_email.settings import EmailSettings
 
 #: Characters of a subject made of the text: what programs show, and a header's line (RFC 5322, 2.1.1).
@@ -145,7 +146,7 @@ def _body(
     body.set_content(plain_text(spans, message.buttons, footer), cte="quoted-printable")
     body.add_alternative(
         html_document(
-            spans,
+            html_blocks(from_rich(message.text)) if message.format == "rich" else html_text(spans),
             message.buttons,
             title=subject,
             lang=settings.lang,

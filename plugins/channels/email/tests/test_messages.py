@@ -62,6 +62,21 @@ async def test_text_and_html_say_the_same(channel: EmailChannel, ann: Person) ->
     assert "<b>Hello</b>" in html.get_content()
 
 
+async def test_a_rich_text_has_headings_and_tables(channel: EmailChannel, ann: Person) -> None:
+    text = (
+        "<h2>Order</h2><ul><li>a &lt; b</li></ul><table><tr><th>c</th><td>d</td></tr></table><hr>e"
+    )
+    mail = await mailed(channel, ann, text, format="rich")
+
+    assert mail.plain.startswith("Order\n\n• a < b\n\nc | d\n\n———\n\ne\n\n-- \n")
+    html = mail.parsed.get_body(("html",))
+    assert html is not None
+    shown = re.sub(r' style="[^"]*"', "", html.get_content())
+    table = "<table><tr><th>c</th><td>d</td></tr></table>"
+    assert f"<h2>Order</h2><ul><li>a &lt; b</li></ul>{table}<hr/><p>e</p></td>" in shown
+    assert mail.header("Subject") == "Order"
+
+
 async def test_buttons_are_links_in_html_and_lines_in_text(
     channel: EmailChannel, ann: Person
 ) -> None:

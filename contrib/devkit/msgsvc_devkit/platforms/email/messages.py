@@ -152,7 +152,11 @@ class _Html(HTMLParser):
         {"html", "head", "meta", "title", "body", "table", "tr", "td", "a", "b", "i", "u", "s", "code", "br",
          "img"}
     )  # fmt: skip
-    VOID = frozenset({"meta", "br", "img"})
+    #: Blocks of a text, each on lines of its own.
+    BLOCKS = frozenset(
+        {"h1", "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "blockquote", "pre", "hr", "th"}
+    )
+    VOID = frozenset({"meta", "br", "img", "hr"})
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -165,14 +169,11 @@ class _Html(HTMLParser):
         self._label = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in self.ALLOWED:
-            raise IncorrectMail(f"mail programs don't show <{tag}>")
         given = dict(attrs)
-        if any(name.startswith("on") for name in given):
-            raise IncorrectMail("mail programs run no scripts")
-        if tag == "img" and not (given.get("src") or "").startswith("cid:"):
-            raise IncorrectMail("mail programs load no pictures from other hosts")
-        if tag == "td":
+        self._check_tag(tag, given)
+        if self._is_text and tag in self.BLOCKS | {"tr", "td"}:
+            self.text += " " if tag in {"td", "th"} else "\n"
+        if tag in {"td", "th"}:
             self._cells.append(given.get("style") or "")
             if self._is_row:
                 self.rows.append([])
@@ -185,12 +186,24 @@ class _Html(HTMLParser):
         if tag not in self.VOID:
             self._open.append(tag)
 
+    def _check_tag(self, tag: str, given: dict[str, str | None]) -> None:
+        if tag not in self.ALLOWED | self.BLOCKS:
+            raise IncorrectMail(f"mail programs don't show <{tag}>")
+        if any(name.startswith("on") for name in given):
+            raise IncorrectMail("mail programs run no scripts")
+        if tag == "img" and not (given.get("src") or "").startswith("cid:"):
+            raise IncorrectMail("mail programs load no pictures from other hosts")
+
     def handle_endtag(self, tag: str) -> None:
+        if tag in self.VOID:
+            return
         if not self._open or self._open.pop() != tag:
             raise IncorrectMail(f"</{tag}> closes what is not open")
+        if self._is_text and tag in self.BLOCKS - {"th"}:
+            self.text += "\n"
         if tag == "a" and self._is_row:
             self.rows[-1].append((self._label, self._href or ""))
-        if tag == "td":
+        if tag in {"td", "th"}:
             self._cells.pop()
 
     def handle_data(self, data: str) -> None:
@@ -207,7 +220,7 @@ class _Html(HTMLParser):
 
     @property
     def _is_text(self) -> bool:
-        return bool(self._cells) and "pre-wrap" in self._cells[-1]
+        return any("pre-wrap" in cell for cell in self._cells)
 
     @property
     def _is_row(self) -> bool:
