@@ -45,6 +45,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "4,001 characters": ({"text": "x" * 4001}, "text: must be at most 4000 characters"),
     "16,001 characters": ({"text": "{{ name }}" * 1601}, "text: must be at most 16000 characters"),
     "a variable in a tag": ({"text": "<b {{ name }}>x</b>", "format": "html"}, "text: a variable"),
+    "a variable in a tag of a block": ({"text": "<h2 {{ a }}>x</h2>", "format": "rich"}, "text: "),
     "a host": (
         {"buttons": [[{"text": "Go", "url": "https://{{ host }}/"}]]},
         "buttons[0][0].url: a variable can't be part of an address's host",

@@ -89,6 +89,11 @@ async def test_links_are_tracked_where_the_project_allows_it_alone(
             '<a href="URL"><b>x</b></a><a href="URL"> &lt;</a>',
         ),
         (f"<i>{SHOP.replace('&', '&amp;')}</i>", "html", "<i>URL</i>"),
+        (
+            f'<ul><li><a href="{SHOP}">x</a></li></ul><hr>{SHOP}',
+            "rich",
+            '• <a href="URL">x</a>\n\n———\n\nURL',
+        ),
     ],
 )
 async def test_markup_stays_whole(

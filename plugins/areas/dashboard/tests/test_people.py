@@ -138,6 +138,18 @@ async def test_an_invitation_shows_a_link_and_a_code_for_each_messenger(
     assert [tag.name for tag in tags] == ["shop", "spring"]
 
 
+async def test_a_rich_text_is_previewed_as_lines(service: Service, owner: Visitor) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    text = "<h2>Order</h2><ul><li>Tea</li></ul>"
+
+    page = await owner.get("/messages/new", to=ann)
+    written = {"to": ann, "text": text, "format": "rich"}
+    previewed = await owner.post("/messages/new/preview", written)
+
+    assert '<option value="rich">Rich text</option>' in page.text
+    assert '<span class="mark-bold">Order</span><span class="">\n\n• Tea</span>' in previewed.text
+
+
 async def test_a_message_is_previewed_sent_followed_and_taken_back(
     service: Service, owner: Visitor
 ) -> None:

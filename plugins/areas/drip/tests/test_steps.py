@@ -128,6 +128,15 @@ async def test_message_has_all_that_a_send_has(shop: Shop) -> None:
     assert sent["metadata"] == {"campaign": "spring"}
 
 
+async def test_rich_text_is_shown_as_lines_by_a_messenger_without_blocks(shop: Shop) -> None:
+    text = "<h2>{{ first_name }}</h2><ul><li>- {{ first_name }}</li></ul>"
+    steps = [{"delay": {"hours": 1}, "message": {"text": text, "format": "rich"}}]
+    drip_id = await shop.chain(steps=steps)
+    await shop.enroll(drip_id, await shop.person("<Ann>"))
+
+    assert await shop.after(HOUR) == ["<b>&lt;Ann&gt;</b>\n\n• - &lt;Ann&gt;"]
+
+
 async def test_text_holds_each_persons_own_values(shop: Shop) -> None:
     text = {
         "en": '*{{ first_name }}* of {{ attributes.city | default("your city") }}: {{ tags }}',

@@ -171,6 +171,23 @@ async def test_changed_message_and_time_are_what_counts(
     assert channel.texts == ["New"]
 
 
+async def test_rich_text_is_shown_as_lines_by_a_messenger_without_blocks(
+    service: Service,
+    client: httpx2.AsyncClient,
+    ann: str,
+    channel: RecordingChannel,
+    clock: FakeClock,
+) -> None:
+    text = "<h2>Order</h2><table><tr><td>a</td><td>b</td></tr></table>"
+    made = await post(
+        client, "/v1/scheduled", subscriber_id=ann, send_at=LATER, text=text, format="rich"
+    )
+    await pass_time(service, clock, 7200)
+
+    assert (made["message"]["text"], made["message"]["format"]) == (text, "rich")
+    assert channel.texts == ["<b>Order</b>\n\na | b"]
+
+
 async def test_template_takes_the_place_of_a_text_and_the_other_way_round(
     client: httpx2.AsyncClient, ann: str
 ) -> None:
