@@ -21,6 +21,10 @@ def listed(commands: Iterable[tuple[str, str]]) -> str:
 def stranger(ctx: InboundContext) -> OutgoingMessage:
     """For a user who found a shared bot without a link."""
     _ = ctx._
+    if not ctx.bot.capabilities.start_links:
+        return OutgoingMessage(
+            _("Hello! To start, write here what a site that uses this bot shows you.")
+        )
     return OutgoingMessage(_("Hello! To start, open a link from a site that uses this bot."))
 
 

@@ -1,5 +1,7 @@
 """/start without a link: who comes back, who is here, and who is new."""
 
+from dataclasses import replace
+
 from msgsvc_core.channels import Blocked, ChannelUser, Unblocked
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
@@ -29,6 +31,17 @@ async def test_a_written_start_is_a_pressed_one(ann: Talker, tenant: Tenant) -> 
     await ann.write("/stop")
 
     assert await ann.write("/start") == SUBSCRIBED
+
+
+async def test_who_is_new_where_links_carry_nothing_is_told_to_write(
+    service: Service, ann: Talker
+) -> None:
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+
+    assert await ann.start() == (
+        "Hello! To start, write here what a site that uses this bot shows you."
+    )
 
 
 async def test_a_written_link_payload_is_an_opened_link(ann: Talker, tenant: Tenant) -> None:

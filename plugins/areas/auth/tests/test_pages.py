@@ -1,6 +1,7 @@
 """The pages in the dashboard: links, a sign-in to try, the latest sign-ins."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -21,6 +22,19 @@ WITH_DASHBOARD: dict[str, Any] = {
 
 #: What somebody might try to have a page run.
 HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
+
+
+async def test_a_trial_shows_what_to_write_where_a_link_can_not_carry_it(
+    make_service: Any,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+    begun = await owner.post("/sign-in/try")
+
+    assert len(re.findall(r"Write there: <strong>start \w+</strong>", begun.text)) == 1
 
 
 async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, DeliveryReported
+from msgsvc_core.channels import ChannelUser, DeliveryReported, MessageReceived
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
@@ -148,6 +148,30 @@ async def test_a_rich_text_is_previewed_as_lines(service: Service, owner: Visito
 
     assert '<option value="rich">Rich text</option>' in page.text
     assert '<span class="mark-bold">Order</span><span class="">\n\n• Tea</span>' in previewed.text
+
+
+async def test_an_invitation_shows_what_to_write_where_a_link_can_not_carry_it(
+    service: Service, owner: Visitor
+) -> None:
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+    made = await owner.post("/invite", {"new_tags": "shop", "days": "7"})
+    written = re.search(r"Write there: <strong>(start [^<]+)</strong>", made.text)
+    assert written is not None
+    user = ChannelUser("77", "Tim")
+    await service.inbound.receive(
+        channel.key,
+        MessageReceived(
+            update_id="w1", chat_id="c77", user=user, text=written[1], message_ref="w1"
+        ),
+    )
+    await settled(service)
+    async with service.db.read() as tx:
+        found = await service.subscribers.find_by_user(tx, owner.project_id, "messenger_a", "77")
+
+    assert made.text.count("Write there:") == 1
+    assert found is not None
+    assert found.status == "active"
 
 
 async def test_a_message_is_previewed_sent_followed_and_taken_back(

@@ -120,10 +120,11 @@ async def begin_trial(
     new = await sign_ins.open_trial(page.tx, page.project_id)
     payload = session_payload(new.token)
     links = channels.deep_links(page.project_id, payload, asks=True)
+    typed = channels.start_messages(page.project_id, payload, links)
     values = {
         **_state(page, new.session, clock.now_ms()),
         "links": [
-            (messenger_name(settings, channels, name, page.project_id), url)
+            (messenger_name(settings, channels, name, page.project_id), url, typed.get(name))
             for name, url in links.items()
         ],
         "qr": list(channels.qr_links(links, page.project_id, payload).values()),

@@ -44,6 +44,8 @@ async def make_link(
     project_id = page.project_id
     payload, expires_at_ms = await all_links.create(page.tx, project_id, body)
     links = channels.deep_links(project_id, payload)
+    await channels.remember_start(page.tx, project_id, payload, expires_at_ms)
+    typed = channels.start_messages(project_id, payload, links)
     qr = channels.qr_links(links, project_id, payload)
     page.note(tags=body.tags, permissions=body.permissions)
     base, here = settings.base_url, page.root.removesuffix("/dashboard")
@@ -51,7 +53,10 @@ async def make_link(
         "invite.html",
         {
             # The pictures by the address that the page came from: its policy allows no other.
-            "links": [(name, links[name], here + qr[name].removeprefix(base)) for name in links],
+            "links": [
+                (name, links[name], here + qr[name].removeprefix(base), typed.get(name))
+                for name in links
+            ],
             "expires_at_ms": expires_at_ms,
             **await _choices(page, tags, permissions, settings),
         },
