@@ -110,9 +110,11 @@ async def link_member(
         ctx.tx, ctx.project_id, member_id, body.expires_in
     )
     links = channels.deep_links(ctx.project_id, payload)
+    await channels.remember_start(ctx.tx, ctx.project_id, payload, expires_at_ms)
     return LinkAnswer(
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
+        start_messages=channels.start_messages(ctx.project_id, payload, links) or None,
         expires_at=to_rfc3339(expires_at_ms),
     )
 

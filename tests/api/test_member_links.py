@@ -1,12 +1,13 @@
 """Links by which members say who they are in a messenger."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_core.channels import ChannelUser, Started
+from msgsvc_core.channels import ChannelUser, MessageReceived, Started
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import Tenant
@@ -87,6 +88,24 @@ async def test_who_opens_a_link_is_that_member(
         )
     assert found is not None
     assert found.member_id == ann_id
+
+
+async def test_where_links_carry_nothing_the_member_writes_what_is_shown(
+    service: Service, client: httpx2.AsyncClient, ann_id: str, channel: RecordingChannel
+) -> None:
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+    answer = (await client.post(f"/v1/members/{ann_id}/link", json={})).json()
+    user = ChannelUser("user-Ann", "Ann", None, "en")
+    text = answer["start_messages"]["messenger_a"]
+    await service.inbound.receive(
+        "messenger_a",
+        MessageReceived(update_id="w1", chat_id="chat-Ann", user=user, text=text, message_ref="w1"),
+    )
+    await settled(service)
+
+    assert set(answer["start_messages"]) == {"messenger_a"}
+    assert len(await subscribers_of(client, ann_id)) == 1
+    assert HERE in said(channel, "Ann")
 
 
 async def test_a_link_works_once_and_answers_the_same_person_again(

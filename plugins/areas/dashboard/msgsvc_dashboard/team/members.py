@@ -144,13 +144,15 @@ async def link_messenger(
     )
     channels = all_channels
     links = channels.deep_links(page.project_id, payload)
+    await channels.remember_start(page.tx, page.project_id, payload, expires_at_ms)
+    typed = channels.start_messages(page.project_id, payload, links)
     return Render(
         "member_messenger.html",
         {
             "member": found,
             "expires_at_ms": expires_at_ms,
             "links": [
-                (channels.display_name(name, page.project_id), link, qr_code(link))
+                (channels.display_name(name, page.project_id), link, qr_code(link), typed.get(name))
                 for name, link in links.items()
             ],
         },
