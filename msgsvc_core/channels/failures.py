@@ -108,7 +108,8 @@ class ForeignBot(Exception):
 
 
 def no_bot_ready() -> Unavailable:
-    """The error when no bot's profile is known yet, so that there are no links."""
+    """The error when there are no links: no bot's profile is known yet, or none receives anything."""
     return Unavailable(
-        "no bot is ready yet; its messenger could not be asked", retry_after_s=READY_RETRY_S
+        "no bot can be opened by a link: its messenger could not be asked yet, or it receives nothing",
+        retry_after_s=READY_RETRY_S,
     )
