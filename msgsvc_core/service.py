@@ -162,6 +162,7 @@ from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.imports import PeopleImports
 from msgsvc_core.subscribers.imports.routes import router as imports_router
 from msgsvc_core.subscribers.imports.rows import RowImporter
+from msgsvc_core.subscribers.languages import LanguageMapping
 from msgsvc_core.subscribers.leaving_routes import router as leaving_router
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
@@ -388,6 +389,7 @@ class Service:
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
         )
+        self.language_mapping = LanguageMapping(db=self.db, languages=settings.languages)
         self.bulk_actions = BulkActions(
             clock=self.clock,
             jobs=self.jobs,
@@ -406,7 +408,6 @@ class Service:
             secrets=self.secrets,
             rows=RowImporter(
                 channels=self.channels,
-                texts=self.texts,
                 subscribers=self.subscribers,
                 subscribing=subscribing,
                 tags=self.tags,
@@ -1068,6 +1069,7 @@ class Service:
             self.bulk_actions.spec,
             self.people_imports.spec,
             self.tags.spec,
+            self.language_mapping.spec,
             self.retention.spec,
             self.resealing.spec,
         ]

@@ -50,12 +50,53 @@ LISTED = "languages"
 #: In a JSON Schema, a marker that is replaced by the accepted languages; never in the published schema.
 LISTED_MARK = "x-msgsvc-languages"
 
-#: Language, script, region and variants, written as BCP 47 recommends (section 2.1.1).
+#: Language, script, region and variants, written as BCP 47 recommends (section 2.1.1): a language of texts.
 TAG = r"[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
 _TAG = re.compile(TAG)
 
 #: Maximum characters of a tag (BCP 47, section 4.4.1).
 MAX_TAG_LENGTH = 35
+
+
+#: What BCP 47 calls well-formed (section 2.1), in lower case.
+_WELL_FORMED = re.compile(
+    r"(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})(?:-[a-z]{4})?(?:-(?:[a-z]{2}|[0-9]{3}))?"
+    r"(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*(?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?"
+    r"|x(?:-[a-z0-9]{1,8})+"
+    # Irregular tags of RFC 3066 that stay well-formed.
+    r"|en-gb-oed|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|tao|tay|tsu)"
+    r"|sgn-(?:be-fr|be-nl|ch-de)"
+)
+
+
+def canonical_tag(tag: str) -> str:
+    """A person's language tag, with the letters' case as BCP 47 recommends (section 2.1.1): `zh-hant-tw` is
+    `zh-Hant-TW`. Raises ValueError for one that is not well-formed."""
+    lower = tag.lower()
+    if len(tag) > MAX_TAG_LENGTH or not tag.isascii() or not _WELL_FORMED.fullmatch(lower):
+        raise InvalidValue(
+            "must be a language tag of BCP 47 such as de, pt-BR or zh-Hant-TW, of at most {limit} characters",
+            limit=MAX_TAG_LENGTH,
+        )
+    first, *others = lower.split("-")
+    subtags, is_extension = [first], len(first) == 1
+    for each in others:
+        is_extension = is_extension or len(each) == 1
+        subtags.append(each if is_extension else _CASES.get(len(each), str.lower)(each))
+    return "-".join(subtags)
+
+
+#: The case of a region and of a script, by their lengths.
+_CASES: dict[int, Callable[[str], str]] = {2: str.upper, 4: str.title}
+
+
+def reported_tag(tag: str | None) -> str | None:
+    """The canonical form of a tag that a platform or another provider reports, also one like `pt_BR`; None
+    for what is no tag."""
+    try:
+        return canonical_tag((tag or "").strip().replace("_", "-"))
+    except InvalidValue:
+        return None
 
 
 def check_tag(tag: str) -> str:
@@ -82,6 +123,13 @@ Language = Annotated[
     str,
     AfterValidator(_check_language),
     WithJsonSchema({"type": "string", "enum": [*LANGUAGES], LISTED_MARK: True}),
+]
+
+#: A person's language in a body: any tag, in canonical form.
+LanguageTag = Annotated[
+    str,
+    AfterValidator(canonical_tag),
+    WithJsonSchema({"type": "string", "minLength": 2, "maxLength": MAX_TAG_LENGTH}),
 ]
 
 #: `"Sales"`, or `{"en": "Sales", "ru": "Распродажи"}`.
@@ -127,15 +175,31 @@ def in_words(languages: Sequence[str], last: str = "and") -> str:
 
 
 def closest(tag: str, languages: Iterable[str]) -> str | None:
-    """The one of `languages` that matches a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` best, by the
-    lookup of RFC 4647 (section 3.4); None if none matches."""
+    """The one of `languages` that matches a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` best; None if none
+    matches.
+
+    By the lookup of RFC 4647 (section 3.4), `pt` for `pt-BR`; failing that, the first sibling, `pt-PT` for
+    `pt-BR`, unless it is in another script.
+    """
     by_name = {one.lower(): one for one in languages}
-    wanted = tag.strip().lower().replace("_", "-")
+    whole = wanted = tag.strip().lower().replace("_", "-")
     while wanted:
         if wanted in by_name:
             return by_name[wanted]
         wanted = wanted.rpartition("-")[0]
-    return None
+    return next((one for name, one in by_name.items() if _are_siblings(name, whole)), None)
+
+
+#: The language and the script of a tag in lower case.
+_LANGUAGE_AND_SCRIPT = re.compile(r"([a-z]+)(?:-[a-z]{3}\b)*(?:-([a-z]{4})\b)?")
+
+
+def _are_siblings(one: str, other: str) -> bool:
+    """Whether two tags in lower case are varieties of a language, and don't name two scripts."""
+    mine, theirs = _LANGUAGE_AND_SCRIPT.match(one), _LANGUAGE_AND_SCRIPT.match(other)
+    if mine is None or theirs is None or mine[1] != theirs[1]:
+        return False
+    return mine[2] is None or theirs[2] is None or mine[2] == theirs[2]
 
 
 @cache
@@ -157,7 +221,7 @@ def in_language(text: Localized, lang: str, default_lang: str) -> str:
 
 
 def language_of(by_lang: Collection[str], lang: str, default_lang: str) -> str:
-    """The language used for a reader of `lang`: `lang` itself or its base language, else the service's
+    """The language used for a reader of `lang`: the `closest` one, else the one closest to the service's
     default, else any."""
     if lang in by_lang:
         return lang
@@ -243,8 +307,8 @@ class Texts:
         )
 
     def choose(self, lang: str | None) -> str:
-        """The supported language for a platform's code such as `ru-RU`; the default language if there is
-        none."""
+        """The supported language that is `closest` to a tag such as `ru-RU`; the default language if there
+        is none."""
         return closest(lang or "", self.languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:

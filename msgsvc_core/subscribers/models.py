@@ -19,7 +19,7 @@ from msgsvc_core.api.types import (
 )
 from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.i18n import Language, LanguageTag
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
 
@@ -57,8 +57,17 @@ Username = Annotated[
 Lang = Annotated[
     Language,
     Field(
-        description="Language of system messages and templates: the messenger's, until it is changed.",
+        description="Language of system messages and templates: the one of the service's that is closest to"
+        " `locale`.",
         examples=["en"],
+    ),
+]
+Locale = Annotated[
+    str | None,
+    Field(
+        description="The person's language tag (BCP 47), as the messenger or you gave it, or as they chose"
+        " it; null if nobody has. `lang` is the language of the service that is closest to it.",
+        examples=["en-GB"],
     ),
 ]
 TagNames = Annotated[list[str], Field(description="The person's tags.", examples=[[examples.TAG]])]
@@ -118,6 +127,7 @@ class Subscriber:
     created_at_ms: int
     last_seen_at_ms: int
     attributes: dict[str, Any] | None = None
+    locale: str | None = None
     tags: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
 
@@ -165,6 +175,7 @@ class SubscriberAnswer(ResponseModel):
     first_name: FirstName
     username: Username
     lang: Lang
+    locale: Locale
     tags: TagNames
     permissions: list[str] = Field(
         description="Keys of the permissions that the person has granted.",
@@ -186,6 +197,7 @@ class SubscriberAnswer(ResponseModel):
     def of(cls, subscriber: Subscriber) -> "SubscriberAnswer":
         return cls(
             **subscriber.event_fields(),
+            locale=subscriber.locale,
             permissions=list(subscriber.permissions),
             attributes=subscriber.attributes or {},
             status=subscriber.status,
@@ -285,10 +297,11 @@ class AddSubscriberBody(RequestModel):
         " codes and sign-ins alone.",
     )
     first_name: str = Field("", max_length=128, description="First name.", examples=["Ann"])
-    lang: Language | None = Field(
+    lang: LanguageTag | None = Field(
         None,
-        description="Language of system messages and templates; without it, the service's.",
-        examples=["en"],
+        description="The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are in"
+        " the service's default language.",
+        examples=["en-GB"],
     )
     external_id: str | None = Field(
         None,
@@ -320,8 +333,10 @@ class UpdateSubscriberBody(RequestModel):
         description="Your own id of the person, 1-128 printable characters; null removes the one they have.",
         examples=[examples.EXTERNAL_ID],
     )
-    lang: Kept[Language] = Field(
-        None, description="Language of system messages and templates.", examples=["en"]
+    lang: Kept[LanguageTag] = Field(
+        None,
+        description="The person's language, by any tag of BCP 47; kept as `locale`.",
+        examples=["en-GB"],
     )
     tags: Kept[list[TagName]] = Field(
         None,

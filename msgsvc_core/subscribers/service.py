@@ -141,9 +141,10 @@ class Subscribers:
     ) -> tuple[Subscriber, bool]:
         """The subscriber with an address on a project's channel by its name, and whether they are new.
 
-        Those who are known stay as they are. `unsubscribed` is for people who have not consented to messages:
-        one-time codes and questions reach them all the same. Emits nothing. Raises `ValidationFailed` for
-        something that is not an address, and for a channel that knows nobody by one.
+        Those who are known stay as they are. `lang` is the person's tag in canonical form. `unsubscribed` is
+        for people who have not consented to messages: one-time codes and questions reach them all the same.
+        Emits nothing. Raises `ValidationFailed` for something that is not an address, and for a channel that
+        knows nobody by one.
         """
         found = self._channels.of_addresses(project_id, channel)
         return await self._subscribing.register(
@@ -233,6 +234,8 @@ class Subscribers:
         if body.external_id is not None:
             await lock_external_id(tx, project_id, body.external_id)
         given = body.model_dump(include=body.model_fields_set - {"tags"})
+        if body.lang is not None:
+            given |= self._language_columns(body.lang)
         if not await store.update(tx, project_id, subscriber_id, given):
             # Erased concurrently, or rejected.
             await self.get(tx, project_id, subscriber_id)
@@ -244,6 +247,9 @@ class Subscribers:
         if body.tags is not None:
             await self._tags.replace(tx, project_id, subscriber_id, body.tags)
         return await self.get(tx, project_id, subscriber_id)
+
+    def _language_columns(self, tag: str) -> dict[str, str]:
+        return {"lang": self._subscribing.language_for(tag), "locale": tag}
 
     async def add_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
         """Adds a tag, which is created if needed. Raises `SubscriberNotFound`, `Conflict` beyond the

@@ -32,8 +32,8 @@ _COLUMNS = (
     "project_id, subscriber_id, channel, bot, user_id, chat_id, first_name, username, lang,"
     " external_id, status, source, created_at_ms, last_seen_at_ms"
 )
-#: Fields that are empty for a new subscriber.
-_LATER = ("attributes",)
+#: Fields that may be empty.
+_LATER = ("attributes", "locale")
 
 _COLUMN_NAMES = (*_COLUMNS.split(", "), *_LATER)
 #: The name of a tag that a subscriber has as `t`.
@@ -47,10 +47,10 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     """False if the user is a subscriber of that channel and project already."""
     return bool(
         await tx.execute(
-            f"INSERT INTO core_subscribers ({_COLUMNS}, search_name, search_username)"
+            f"INSERT INTO core_subscribers ({_COLUMNS}, locale, search_name, search_username)"
             " VALUES (:project_id, :subscriber_id,"
             " :channel, :bot, :user_id, :chat_id, :first_name, :username, :lang, NULL, :status,"
-            " :source, :now_ms, :now_ms, :search_name, :search_username)"
+            " :source, :now_ms, :now_ms, :locale, :search_name, :search_username)"
             " ON CONFLICT (project_id, channel, user_id) DO NOTHING",
             {
                 **columns_of(first_name=subscriber.first_name, username=subscriber.username),
@@ -63,6 +63,7 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
                 "first_name": subscriber.first_name,
                 "username": subscriber.username,
                 "lang": subscriber.lang,
+                "locale": subscriber.locale,
                 "status": subscriber.status,
                 "source": subscriber.source,
                 "now_ms": subscriber.created_at_ms,
@@ -336,10 +337,32 @@ async def find_language(tx: Tx, bot: str, user_id: str) -> str | None:
 
 
 async def set_language(tx: Tx, bot: str, user_id: str, lang: str) -> None:
-    """Sets the language of the messages of projects to a user by a bot."""
+    """Sets the language that a user chose for the messages of projects by a bot."""
     await tx.execute(
-        "UPDATE core_subscribers SET lang = :lang WHERE bot = :bot AND user_id = :user_id",
+        "UPDATE core_subscribers SET lang = :lang, locale = :lang WHERE bot = :bot AND user_id = :user_id",
         {"lang": lang, "bot": bot, "user_id": user_id},
+    )
+
+
+async def next_locale(tx: Tx, after: tuple[str, str]) -> tuple[str, str] | None:
+    """The first pair of a kept tag and the language of texts for it after another, of all people."""
+    row = await tx.fetch_one(
+        "SELECT locale, lang FROM core_subscribers WHERE locale IS NOT NULL"
+        " AND (locale, lang) > (:locale, :lang) ORDER BY locale, lang LIMIT 1",
+        {"locale": after[0], "lang": after[1]},
+    )
+    return None if row is None else (row["locale"], row["lang"])
+
+
+async def map_locale(tx: Tx, locale: str, before: str, lang: str, most: int) -> int:
+    """Sets the language of texts for at most that many people with a tag and another one; returns how many
+    they were. Those whom another transaction holds are left out."""
+    lock = " FOR NO KEY UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""
+    return await tx.execute(
+        "UPDATE core_subscribers SET lang = :lang WHERE (project_id, subscriber_id) IN"
+        " (SELECT project_id, subscriber_id FROM core_subscribers WHERE locale = :locale"
+        f" AND lang = :before LIMIT :most{lock})",
+        {"locale": locale, "before": before, "lang": lang, "most": most},
     )
 
 
@@ -446,7 +469,7 @@ async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_
 
 
 async def update(tx: Tx, project_id: str, subscriber_id: str, given: Mapping[str, Any]) -> bool:
-    """Writes `external_id`, `lang` and `attributes` if they are given.
+    """Writes `external_id`, `lang`, `locale` and `attributes` if they are given.
 
     Locks the subscriber until the transaction ends, even if nothing is given. False if there is no such
     subscriber, or `external_id` is in use on their channel.
@@ -557,9 +580,9 @@ async def _select(
 
 
 def _subscriber(row: Row) -> Subscriber:
-    *values, attributes, tags, permissions = row
+    *values, attributes, locale, tags, permissions = row
     read = None if attributes is None else from_json(attributes)
-    values += read, _split(tags), _split(permissions)
+    values += read, locale, _split(tags), _split(permissions)
     return Subscriber(*values)
 
 

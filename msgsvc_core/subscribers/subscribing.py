@@ -9,7 +9,7 @@ from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import Texts, reported_tag
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.greetings import Greetings
@@ -63,6 +63,7 @@ class Subscribing:
         now_ms = self._clock.now_ms()
         # The language chosen by /lang in this chat applies to new subscriptions too.
         _, chosen = await chats.find_language(tx, channel, chat_id) or ("", None)
+        locale = chosen or reported_tag(user.lang)
         seen = Subscriber(
             project_id=project_id,
             subscriber_id=new_id(ID_PREFIX),
@@ -72,7 +73,8 @@ class Subscribing:
             chat_id=chat_id,
             first_name=user.first_name,
             username=user.username,
-            lang=chosen or self._texts.choose(user.lang),
+            lang=self.language_for(locale),
+            locale=locale,
             external_id=None,
             status="active",
             source=source,
@@ -118,6 +120,7 @@ class Subscribing:
         now_ms = self._clock.now_ms()
         is_by_address = channel.capabilities.addresses
         _, chosen = await chats.find_language(tx, channel.key, address) or ("", None)
+        locale = lang or chosen
         new = Subscriber(
             project_id=project_id,
             subscriber_id=new_id(ID_PREFIX),
@@ -127,7 +130,8 @@ class Subscribing:
             chat_id=address,
             first_name=first_name,
             username=address if is_by_address else None,
-            lang=lang or chosen or self._texts.choose(None),
+            lang=self.language_for(locale),
+            locale=locale,
             external_id=None,
             status=status,
             source=source,
@@ -141,6 +145,10 @@ class Subscribing:
                 tx, channel.key, address, user_id=address, project_id=project_id, now_ms=now_ms
             )
         return await self._refresh(tx, new), is_new
+
+    def language_for(self, locale: str | None) -> str:
+        """The language of texts for a person with this tag."""
+        return self._texts.choose(locale)
 
     async def announce(self, tx: Tx, subscriber: Subscriber) -> None:
         """Emits `subscription.created` for a person whom the project added as active, and grants the default

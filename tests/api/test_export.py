@@ -105,6 +105,7 @@ async def test_an_export_holds_all_that_is_known_of_a_subscriber(
             "first_name": "Ann",
             "username": "ann",
             "lang": "en",
+            "locale": "en",
             "tags": "new,vip",
             "permissions": "",
             "external_id": "customer-1",

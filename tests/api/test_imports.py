@@ -104,6 +104,7 @@ async def test_people_are_added_with_what_the_file_says(
     assert (ann["first_name"], ann["lang"], ann["status"]) == ("Ann", "ru", "active")
     assert (ann["external_id"], ann["tags"]) == ("u1", ["new", "vip"])
     assert (ann["permissions"], ann["attributes"]) == (["news"], {"city": "Oslo"})
+    assert (ann["locale"], ben["locale"]) == ("ru-RU", "zh-Hant-TW")
     assert (ben["lang"], ben["status"], ben["external_id"]) == ("en", "unsubscribed", "u2")
     events = (await client.get("/v1/events?event=subscription.created")).json()["data"]
     assert [(each["data"]["source"], each["data"]["external_id"]) for each in events] == [
@@ -270,7 +271,7 @@ async def test_our_own_export_can_be_imported(service: Service, client: httpx2.A
     content = "address,first_name,external_id\nann@example.com,'=Ann,-u1\n"
     await imported(service, client, content)
     exported = (await client.get("/v1/subscribers/export")).text
-    mapping = json.dumps({"username": "address", "lang": "language", "status": "consent"})
+    mapping = json.dumps({"username": "address", "locale": "language", "status": "consent"})
     again = await imported(service, client, exported, mapping=mapping, channel=None)
 
     assert (await people(client))["ann@example.com"]["first_name"] == "=Ann"

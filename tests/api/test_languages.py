@@ -8,10 +8,12 @@ import httpx2
 import pytest
 
 from msgsvc_broadcasts import plugin as broadcasts_plugin
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import Capabilities, ChannelUser
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.languages import EVERY_S, LanguageMapping
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fakes import FakeJobContext
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_drip import plugin as drip_plugin
 from msgsvc_forms import plugin as forms_plugin
@@ -22,7 +24,7 @@ from msgsvc_otp import plugin as otp_plugin
 from msgsvc_scheduling import plugin as scheduling_plugin
 from tests.api.conftest import CheckError
 from tests.api.conversation.people import Talker
-from tests.api.subscribing import Subscribe
+from tests.api.subscribing import Subscribe, subscribing
 
 LISTED = ("en", "ru", "de", "pt-BR")
 
@@ -100,22 +102,82 @@ async def test_a_person_is_kept_in_a_language_that_is_listed(
     client: httpx2.AsyncClient, subscribe: Subscribe, ann: str, check_error: CheckError
 ) -> None:
     reported = {"Jonas": "de-AT", "Rui": "pt_br", "Zoé": "fr", "Olga": "ru-RU", "Ana": "pt"}
-    found = {
-        name: (await shown(client, await subscribe(name, lang=lang)))["lang"]
-        for name, lang in reported.items()
-    }
+    people = [
+        await shown(client, await subscribe(name, lang=lang)) for name, lang in reported.items()
+    ]
+    found = {one["first_name"]: (one["locale"], one["lang"]) for one in people}
 
-    changed = await client.patch(f"/v1/subscribers/{ann}", json={"lang": "pt-BR"})
-    refused = await client.patch(f"/v1/subscribers/{ann}", json={"lang": "fr"})
+    changed = await client.patch(f"/v1/subscribers/{ann}", json={"lang": "pt-ao"})
+    refused = await client.patch(f"/v1/subscribers/{ann}", json={"lang": "portuguese brazil"})
     listed = await client.get("/v1/subscribers?lang=pt-BR")
     exported = await client.get("/v1/subscribers/export?lang=de")
 
-    assert found == {"Jonas": "de", "Rui": "pt-BR", "Zoé": "en", "Olga": "ru", "Ana": "en"}
-    assert changed.json()["lang"] == "pt-BR"
-    assert "must be en, ru, de or pt-BR" in check_error(refused, 400, "validation_failed")["error"]
-    assert {one["first_name"] for one in listed.json()["data"]} == {"Ann", "Rui"}
-    assert "Jonas" in exported.text
+    assert found == {
+        "Jonas": ("de-AT", "de"),
+        "Rui": ("pt-BR", "pt-BR"),
+        "Zoé": ("fr", "en"),
+        "Olga": ("ru-RU", "ru"),
+        "Ana": ("pt", "pt-BR"),
+    }
+    assert (changed.json()["locale"], changed.json()["lang"]) == ("pt-AO", "pt-BR")
+    assert "must be a language tag" in check_error(refused, 400, "validation_failed")["error"]
+    assert {one["first_name"] for one in listed.json()["data"]} == {"Ann", "Rui", "Ana"}
+    assert "Jonas,jonas,de,de-AT," in exported.text
     assert "Olga" not in exported.text
+
+
+@pytest.mark.both_databases
+async def test_people_get_a_language_that_the_operator_adds_if_their_tag_prefers_it(
+    make_service: ServiceFactory, make_tenant: MakeTenant, clock: FakeClock
+) -> None:
+    before = await make_service()
+    tenant = await make_tenant(before)
+    subscribe = subscribing(before, tenant)
+    for name, lang in {"Jonas": "de-AT", "Rui": "pt", "Zoé": "fr", "Olga": "ru"}.items():
+        await subscribe(name, lang=lang)
+    heidi = Talker(before, ChannelUser("h", "Heidi", None, "de"))
+    await heidi.subscribe(tenant)
+    await heidi.write("/lang en")
+    greta = await subscribe("Greta", lang="de")
+    await tenant.client.patch(f"/v1/subscribers/{greta}", json={"lang": "ru"})
+    old = await subscribe("Old", lang="de")
+    async with before.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE core_subscribers SET locale = NULL WHERE subscriber_id = :id", {"id": old}
+        )
+
+    await LanguageMapping(db=before.db, languages=LISTED).map(FakeJobContext(before.db), [])
+
+    found = (await tenant.client.get("/v1/subscribers")).json()["data"]
+    assert {one["first_name"]: (one["locale"], one["lang"]) for one in found} == {
+        "Jonas": ("de-AT", "de"),
+        "Rui": ("pt", "pt-BR"),
+        "Zoé": ("fr", "en"),
+        "Olga": ("ru", "ru"),
+        "Heidi": ("en", "en"),
+        "Greta": ("ru", "ru"),
+        "Old": (None, "en"),
+    }
+    # A language that is taken away stays with its people.
+    await LanguageMapping(db=before.db, languages=("en", "ru")).map(FakeJobContext(before.db), [])
+    found = (await tenant.client.get("/v1/subscribers")).json()["data"]
+    assert {"de", "pt-BR"} < {one["lang"] for one in found}
+
+
+async def test_the_job_of_a_service_maps_languages_after_a_restart(
+    make_service: ServiceFactory, make_tenant: MakeTenant, clock: FakeClock
+) -> None:
+    before = await make_service()
+    tenant = await make_tenant(before)
+    await subscribing(before, tenant)("Jonas", lang="de-AT")
+    await before.stop()
+
+    after = await make_service(languages=LISTED, database_url=before.settings.database_url)
+    clock.advance(EVERY_S + 1)
+    await settled(after)
+
+    async with after.db.read() as tx:
+        assert await tx.fetch_val("SELECT lang FROM core_subscribers") == "de"
 
 
 async def test_everybody_is_sent_the_text_of_their_language(
@@ -193,6 +255,21 @@ async def test_a_one_time_code_comes_in_the_language_asked_for(
 
     assert answer.status_code == 202, answer.text
     assert channel.texts[-1].startswith("Kennzahl ")
+
+
+async def test_a_code_to_a_new_address_keeps_the_tag_of_the_request(
+    client: httpx2.AsyncClient, channel: RecordingChannel, check_error: CheckError
+) -> None:
+    channel.capabilities = Capabilities(addresses=True, identity="mailbox", buttons="pages")
+    body = {"channel": "messenger_a", "address": "ann@example.com"}
+
+    sent = await client.post("/v1/otp/send", json={**body, "lang": "de-at"})
+    refused = await client.post("/v1/otp/send", json={**body, "lang": "de_AT"})
+
+    assert sent.status_code == 202, sent.text
+    assert "must be a language tag" in check_error(refused, 400, "validation_failed")["error"]
+    (ann,) = (await client.get("/v1/subscribers")).json()["data"]
+    assert (ann["locale"], ann["lang"]) == ("de-AT", "de")
 
 
 async def test_a_form_is_shown_in_a_listed_language(

@@ -55,7 +55,8 @@ async def test_what_a_change_leaves_out_stays(
 
     answer = await change(client, ann, **body)
 
-    assert answer.json() == {**before, **body}
+    implied = {"locale": body["lang"]} if "lang" in body else {}
+    assert answer.json() == {**before, **body, **implied}
 
 
 async def test_tags_replace_the_whole_set(client: httpx2.AsyncClient, ann: str) -> None:
@@ -119,7 +120,8 @@ async def test_a_malformed_external_id_is_not_bound(
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"lang": "de"}, "lang"),
+        ({"lang": "de_AT"}, "lang"),
+        ({"lang": "german language"}, "lang"),
         ({"lang": None}, "lang"),
         ({"tags": None}, "tags"),
         ({"tags": ["ok", "a b"]}, "tags[1]"),

@@ -43,6 +43,7 @@ async def test_a_subscriber_is_shown_as_they_are_on_the_platform(
         "first_name": "Ann",
         "username": "ann",
         "lang": "en",
+        "locale": "en",
         "tags": ["vip"],
         "permissions": [],
         "attributes": {},

@@ -9,11 +9,13 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.i18n import (
     Localized,
+    canonical_tag,
     check_tag,
     closest,
     in_language,
     language_of,
     own_name,
+    reported_tag,
     visible,
 )
 
@@ -110,13 +112,70 @@ def test_another_writing_is_no_tag(tag: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tag", "canonical"),
+    [
+        ("DE", "de"),
+        ("pt-br", "pt-BR"),
+        ("ZH-hant-tw", "zh-Hant-TW"),
+        ("zh-cmn-hans-cn", "zh-cmn-Hans-CN"),
+        ("ES-419", "es-419"),
+        ("SL-rozaj-BISKE", "sl-rozaj-biske"),
+        ("de-ch-1901", "de-CH-1901"),
+        ("DE-U-CO-PHONEBK", "de-u-co-phonebk"),
+        ("en-CA-X-CA", "en-CA-x-ca"),
+        ("X-Whatever", "x-whatever"),
+        ("I-Klingon", "i-klingon"),
+        ("en-gb-OED", "en-GB-oed"),
+        ("de-" + "abcde-" * 5 + "x-a", None),
+        ("", None),
+        ("d", None),
+        ("de_AT", None),
+        ("de-", None),
+        ("de-AT-AT", None),
+        ("de-419-DE", None),
+        ("german language", None),
+        ("дe", None),
+        ("de-a", None),
+        ("de\n", None),
+        ("i-other", None),
+        ("\u212aa", None),
+    ],
+)
+def test_a_persons_tag_is_well_formed_and_gets_the_canonical_case(
+    tag: str, canonical: str | None
+) -> None:
+    if canonical is None:
+        with pytest.raises(ValueError, match="must be a language tag"):
+            canonical_tag(tag)
+    else:
+        assert canonical_tag(tag) == canonical
+        assert canonical_tag(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    ("reported", "tag"),
+    [("pt_br", "pt-BR"), (" ru ", "ru"), ("", None), (None, None), ("C.UTF-8", None)],
+)
+def test_what_a_platform_reports_is_read_with_underscores_and_else_as_nothing(
+    reported: str | None, tag: str | None
+) -> None:
+    assert reported_tag(reported) == tag
+
+
+@pytest.mark.parametrize(
     ("tag", "expected"),
     [
         ("de", "de"),
         ("de-AT", "de"),
         ("DE_at", "de"),
         ("pt-BR", "pt-BR"),
-        ("pt", None),
+        ("pt", "pt-BR"),
+        ("pt-PT", "pt-BR"),
+        ("pt-Latn-PT", "pt-BR"),
+        ("zh-TW", "zh-Hant"),
+        ("zh-yue-Hant-HK", "zh-Hant"),
+        ("zh-yue-Hans-HK", None),
+        ("de-x-hans", "de"),
         ("zh-Hant-TW", "zh-Hant"),
         ("zh-Hans", None),
         ("den", None),
@@ -124,7 +183,7 @@ def test_another_writing_is_no_tag(tag: str) -> None:
         ("-", None),
     ],
 )
-def test_the_closest_language_is_looked_up_by_its_beginning(tag: str, expected: str | None) -> None:
+def test_the_closest_language_is_its_beginning_or_a_sibling(tag: str, expected: str | None) -> None:
     assert closest(tag, ("en", "de", "pt-BR", "zh-Hant")) == expected
 
 

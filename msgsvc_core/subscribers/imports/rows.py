@@ -13,7 +13,7 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ApiError, Conflict, InvalidValue, ValidationFailed
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import canonical_tag
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.imports.models import (
@@ -39,8 +39,6 @@ _CONSENT: dict[str, Consent] = {
     **dict.fromkeys(("subscribed", "active", "true", "yes", "1"), "subscribed"),
     **dict.fromkeys(("unsubscribed", "blocked", "false", "no", "0"), "unsubscribed"),
 }
-
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*")
 
 
 class _RowBody(RequestModel):
@@ -75,13 +73,11 @@ class RowImporter:
         self,
         *,
         channels: Channels,
-        texts: Texts,
         subscribers: Subscribers,
         subscribing: Subscribing,
         tags: Tags,
     ) -> None:
         self._channels = channels
-        self._texts = texts
         self._subscribers = subscribers
         self._subscribing = subscribing
         self._tags = tags
@@ -242,7 +238,7 @@ class RowImporter:
             channel=channel,
             address=self._address(channel, cells["address"]),
             external_id=external_id,
-            lang=self._language(cells.get("language")),
+            lang=_language(cells.get("language")),
             consent=_consent(cells.get("consent")),
             body=validate(
                 _RowBody,
@@ -263,15 +259,15 @@ class RowImporter:
         except InvalidValue as error:
             raise ValidationFailed.because(error, field="address") from None
 
-    def _language(self, tag: str | None) -> str | None:
-        """The language of the service that matches a tag best: for `zh-Hant-TW`, `zh-Hant` before `zh`."""
-        if tag is None:
-            return None
-        if not _LANGUAGE.fullmatch(tag):
-            raise ValidationFailed(
-                "must be a language's tag such as de, pt-BR or zh-Hant", field="language"
-            )
-        return self._texts.choose(tag)
+
+def _language(tag: str | None) -> str | None:
+    """The canonical form of a tag, which other providers also write as `pt_BR`."""
+    if tag is None:
+        return None
+    try:
+        return canonical_tag(tag.replace("_", "-"))
+    except InvalidValue as error:
+        raise ValidationFailed.because(error, field="language") from None
 
 
 def _split(cell: str) -> list[str]:

@@ -14,6 +14,7 @@ from msgsvc_core.subscribers.contacts.models import ContactKind, Contacts
 from msgsvc_core.subscribers.models import (
     FirstName,
     Lang,
+    Locale,
     Status,
     Subscriber,
     TagNames,
@@ -65,6 +66,7 @@ class PersonAddress(ResponseModel):
     username: Username
     first_name: FirstName
     lang: Lang
+    locale: Locale
     status: Status = Field(description="As of the subscriber.", examples=["active"])
     consent: ConsentField
     verified_contacts: list[VerifiedContact] = Field(
@@ -86,6 +88,7 @@ class PersonAddress(ResponseModel):
             username=subscriber.username or "",
             first_name=subscriber.first_name,
             lang=subscriber.lang,
+            locale=subscriber.locale,
             status=subscriber.status,
             consent="subscribed" if subscriber.status == "active" else "unsubscribed",
             verified_contacts=verified(contacts),

@@ -15,7 +15,6 @@ from tests.unit.parts.test_subscribers import subscribing_of
 def _imports(core: FakeContext) -> PeopleImports:
     rows = RowImporter(
         channels=core.channels,
-        texts=core.texts,
         subscribers=core.subscribers,
         subscribing=subscribing_of(core),
         tags=core.tags,

@@ -37,8 +37,9 @@ class AddSubscriberBody(_AddSubscriberBody, total=False):
     status: Literal["active", "unsubscribed"]
     #: First name.
     first_name: str
-    #: Language of system messages and templates; without it, the service's.
-    lang: Literal["en", "ru"] | None
+    #: The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are in the
+    #: service's default language.
+    lang: str | None
     #: Your own id of the person, 1-128 printable characters.
     external_id: str | None
     #: The person's tags; missing ones are created.
@@ -974,8 +975,9 @@ class RequestOtpBody(TypedDict, total=False):
     max_attempts: int | None
     #: Digits of the code: 4-8, 6 by default.
     length: int | None
-    #: Language of the message; without it, the person's own.
-    lang: Literal["en", "ru"] | None
+    #: Language of the message, by any tag of BCP 47: the service's that is closest. Without it, the
+    #: person's own.
+    lang: str | None
     #: Offer only this channel; without it, all of the project.
     channel: str | None
 
@@ -1126,8 +1128,9 @@ class SendOtpBody(TypedDict, total=False):
     max_attempts: int | None
     #: Digits of the code: 4-8, 6 by default.
     length: int | None
-    #: Language of the message; without it, the person's own.
-    lang: Literal["en", "ru"] | None
+    #: Language of the message, by any tag of BCP 47: the service's that is closest. Without it, the
+    #: person's own.
+    lang: str | None
     #: The person, on one channel. Exactly one of this and `external_id`.
     subscriber_id: str | None
     #: The person, by your own id of them. Of several subscribers with it, the active one that was seen
@@ -1165,8 +1168,9 @@ class SessionBody(TypedDict, total=False):
     #: sent there at once. Use `match` too, so that nobody confirms a sign-in that another person
     #: started.
     address: str | None
-    #: Language of the bot's question; without it, the person's own.
-    lang: Literal["en", "ru"] | None
+    #: Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it,
+    #: the person's own.
+    lang: str | None
     #: Number matching: the person chooses in the bot the number that your page shows.
     match: bool
     #: The browser that signs in; shown in the bot's question.
@@ -1719,8 +1723,8 @@ class UpdateSubscriberBody(TypedDict, total=False):
 
     #: Your own id of the person, 1-128 printable characters; null removes the one they have.
     external_id: str | None
-    #: Language of system messages and templates.
-    lang: Literal["en", "ru"]
+    #: The person's language, by any tag of BCP 47; kept as `locale`.
+    lang: str
     #: Replaces all tags; `[]` removes them. Missing ones are created.
     tags: Sequence[str]
     #: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON; replaces all of

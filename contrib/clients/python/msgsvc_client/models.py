@@ -215,7 +215,7 @@ class AuthCompletedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -911,7 +911,7 @@ class ButtonClickedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1536,7 +1536,7 @@ class DeliveryDeliveredEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1598,7 +1598,7 @@ class DeliveryFailedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1673,7 +1673,7 @@ class DeliveryReadEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1730,7 +1730,7 @@ class DeliverySuccessEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1845,7 +1845,7 @@ class DripCompletedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -1897,7 +1897,7 @@ class DripStepSentEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -2095,7 +2095,7 @@ class EventTrackedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -2368,7 +2368,7 @@ class FormSubmittedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -2457,7 +2457,7 @@ class GatewayFailedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -2545,7 +2545,7 @@ class GatewaySentEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -2887,7 +2887,7 @@ class LinkClickedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -3274,8 +3274,11 @@ class MiniAppAnswer(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
+    #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
+    #: if nobody has. `lang` is the language of the service that is closest to it.
+    locale: str | None
     #: The person's tags.
     tags: list[str]
     #: Keys of the permissions that the person has granted.
@@ -3302,6 +3305,7 @@ class MiniAppAnswer(Model):
             first_name=data["first_name"],
             username=data["username"],
             lang=data["lang"],
+            locale=data.get("locale"),
             tags=data["tags"],
             permissions=data["permissions"],
             external_id=data.get("external_id"),
@@ -3614,7 +3618,7 @@ class OtpFailedAttemptEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -3663,7 +3667,7 @@ class OtpMaxAttemptsReachedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -3712,7 +3716,7 @@ class OtpSentEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -3761,7 +3765,7 @@ class OtpVerifiedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -3977,8 +3981,11 @@ class PersonAddress(Model):
     username: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
+    #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
+    #: if nobody has. `lang` is the language of the service that is closest to it.
+    locale: str | None
     #: As of the subscriber.
     status: Literal["active", "unsubscribed", "blocked"]
     #: `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked
@@ -4003,6 +4010,7 @@ class PersonAddress(Model):
             username=data["username"],
             first_name=data["first_name"],
             lang=data["lang"],
+            locale=data.get("locale"),
             status=data["status"],
             consent=data["consent"],
             verified_contacts=[
@@ -4410,7 +4418,7 @@ class RecurringSentEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -4772,7 +4780,7 @@ class ScheduledFailedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -4822,7 +4830,7 @@ class ScheduledSentEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -4871,7 +4879,7 @@ class ScheduledSkippedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -5403,8 +5411,11 @@ class SubscriberAnswer(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
+    #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
+    #: if nobody has. `lang` is the language of the service that is closest to it.
+    locale: str | None
     #: The person's tags.
     tags: list[str]
     #: Keys of the permissions that the person has granted.
@@ -5429,6 +5440,7 @@ class SubscriberAnswer(Model):
             first_name=data["first_name"],
             username=data["username"],
             lang=data["lang"],
+            locale=data.get("locale"),
             tags=data["tags"],
             permissions=data["permissions"],
             external_id=data.get("external_id"),
@@ -5475,7 +5487,7 @@ class SubscriptionCreatedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -5519,7 +5531,7 @@ class SubscriptionDeletedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -5567,7 +5579,7 @@ class SubscriptionPermissionChangedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -5881,7 +5893,7 @@ class TicketAssignedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -5987,7 +5999,7 @@ class TicketClosedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6070,7 +6082,7 @@ class TicketCreatedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6126,7 +6138,7 @@ class TicketCsatReceivedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6237,7 +6249,7 @@ class TicketRepliedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6299,7 +6311,7 @@ class TicketSlaBreachedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6362,7 +6374,7 @@ class TicketSlaDueSoonEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6425,7 +6437,7 @@ class TicketStatusChangedEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6487,7 +6499,7 @@ class TicketUnanswered24hEventData(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str | None
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
@@ -6771,7 +6783,7 @@ class VerifyAnswer(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
@@ -6824,7 +6836,7 @@ class VerifyOtpAnswer(Model):
     #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
     #: the address.
     username: str
-    #: Language of system messages and templates: the messenger's, until it is changed.
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]

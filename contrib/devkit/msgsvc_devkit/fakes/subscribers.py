@@ -20,6 +20,7 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
+from msgsvc_core.kernel.i18n import reported_tag
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.greetings import Greetings
@@ -444,11 +445,13 @@ class FakeSubscribers(Subscribers):
             self._change(key, **seen, status="active")
         else:
             key = project_id, new_id("sub")
+            locale = self._chosen.get((channel, chat_id)) or reported_tag(user.lang)
             self.by_id[key] = Subscriber(
                 *key,
                 channel=name,
                 user_id=user.user_id,
-                lang=self._chosen.get((channel, chat_id)) or self._texts.choose(user.lang),
+                lang=self._texts.choose(locale),
+                locale=locale,
                 external_id=None,
                 status="active",
                 source=source,
@@ -498,7 +501,8 @@ class FakeSubscribers(Subscribers):
             chat_id=address,
             first_name=first_name,
             username=address,
-            lang=lang or self._texts.choose(None),
+            lang=self._texts.choose(lang),
+            locale=lang,
             external_id=None,
             status=status,
             source=source,
@@ -523,6 +527,8 @@ class FakeSubscribers(Subscribers):
                     external_id=body.external_id,
                 )
         given = body.model_dump(include=body.model_fields_set - {"tags"})
+        if body.lang is not None:
+            given |= self._language_columns(body.lang)
         if "attributes" in given:
             given["attributes"] = given["attributes"] or None
         self._change(key, **given)
@@ -579,7 +585,7 @@ class FakeSubscribers(Subscribers):
         self._chosen[channel, chat_id] = lang
         for key, each in list(self.by_id.items()):
             if (each.bot, each.user_id) == (channel, user_id):
-                self._change(key, lang=lang)
+                self._change(key, lang=lang, locale=lang)
 
     async def has_bot(self, tx: Tx, project_id: str, bot: str) -> bool:
         return bool(self._find(project_id, bot=bot))

@@ -12,7 +12,7 @@ from msgsvc_core.api.pagination import NextCursor, PageQuery, position_of
 from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, SubscriberId, Time, Url, UrlText
 from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.i18n import LanguageTag
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_core.subscribers.models import (
@@ -108,7 +108,7 @@ class Session:
     state: str
     callback_url: str | None
     channel: str | None
-    lang: Language | None
+    lang: LanguageTag | None
     created_at_ms: int
     expires_at_ms: int
     #: What the site says of the browser that asks, for the bot's question.
@@ -228,9 +228,10 @@ class SessionBody(RequestModel):
         " question is sent there at once. Use `match` too, so that nobody confirms a sign-in that another"
         " person started.",
     )
-    lang: Language | None = Field(
+    lang: LanguageTag | None = Field(
         None,
-        description="Language of the bot's question; without it, the person's own.",
+        description="Language of the bot's question, by any tag of BCP 47: the service's that is closest."
+        " Without it, the person's own.",
         examples=["en"],
     )
     match: bool = Field(

@@ -10,7 +10,7 @@ from msgsvc_core.content.outgoing import Button
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import Texts, reported_tag
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import StoredTemplate
@@ -190,7 +190,9 @@ class GatewaySending:
         now_ms = self._clock.now_ms()
         last = await self._last(tx, gateway, to_hash, now_ms)
         asked = self._wording.language(submitted.lang)
-        people = await self._recipients.find(tx, project_id, gateway.channels, to, asked)
+        people = await self._recipients.find(
+            tx, project_id, gateway.channels, to, reported_tag(submitted.lang)
+        )
         people = self._from_next(people, last, now_ms)
         ids = tuple(one.subscriber_id for one in people)
         for step, subscriber in enumerate(people):

@@ -30,7 +30,7 @@ class People:
         return Person(
             first_name=found.first_name,
             username=found.username,
-            lang=found.lang,
+            locale=found.locale or found.lang,
             updated_at_ms=found.last_seen_at_ms,
             phone=contacts.phone,
             email=contacts.email,

@@ -20,7 +20,7 @@ from msgsvc_core.api.types import (
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.i18n import Language
+from msgsvc_core.kernel.i18n import LanguageTag
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import (
@@ -81,7 +81,7 @@ class OneTimeCode:
     subscriber_id: str | None
     #: The messenger and the language that were asked for.
     channel: str | None
-    lang: Language | None
+    lang: LanguageTag | None
     length: int
     ttl_minutes: int
     max_attempts: int
@@ -165,9 +165,10 @@ class Terms(RequestModel):
     length: int | None = Field(
         None, ge=1, description="Digits of the code: 4-8, 6 by default.", examples=[6]
     )
-    lang: Language | None = Field(
+    lang: LanguageTag | None = Field(
         None,
-        description="Language of the message; without it, the person's own.",
+        description="Language of the message, by any tag of BCP 47: the service's that is closest. Without"
+        " it, the person's own.",
         examples=["en"],
     )
 

@@ -516,7 +516,7 @@ class SubscribersResource:
         address: str,
         status: Literal["active", "unsubscribed"] | NotGiven = NOT_GIVEN,
         first_name: str | NotGiven = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         permissions: Sequence[str] | NotGiven = NOT_GIVEN,
@@ -536,7 +536,8 @@ class SubscribersResource:
             status: `active` people get messages: you have their consent. `unsubscribed` ones get one-
                 time codes and sign-ins alone.
             first_name: First name.
-            lang: Language of system messages and templates; without it, the service's.
+            lang: The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are
+                in the service's default language.
             external_id: Your own id of the person, 1-128 printable characters.
             tags: The person's tags; missing ones are created.
             permissions: Keys of permissions that the person has granted, beside those that all get.
@@ -591,7 +592,7 @@ class SubscribersResource:
         subscriber_id: str,
         *,
         external_id: str | NotGiven | None = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven = NOT_GIVEN,
+        lang: str | NotGiven = NOT_GIVEN,
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -602,7 +603,7 @@ class SubscribersResource:
             subscriber_id: A person on one channel of the project.
             external_id: Your own id of the person, 1-128 printable characters; null removes the one
                 they have.
-            lang: Language of system messages and templates.
+            lang: The person's language, by any tag of BCP 47; kept as `locale`.
             tags: Replaces all tags; `[]` removes them. Missing ones are created.
             attributes: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON;
                 replaces all of it.
@@ -2645,7 +2646,7 @@ class AuthSessionsResource(SessionWait):
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         match: bool | NotGiven = NOT_GIVEN,
         client: bodies.Client | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
@@ -2670,7 +2671,8 @@ class AuthSessionsResource(SessionWait):
             address: Email address or phone number, on the `channel` where people are known by one: the
                 question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
                 another person started.
-            lang: Language of the bot's question; without it, the person's own.
+            lang: Language of the bot's question, by any tag of BCP 47: the service's that is closest.
+                Without it, the person's own.
             match: Number matching: the person chooses in the bot the number that your page shows.
             client: The browser that signs in; shown in the bot's question.
 
@@ -5875,7 +5877,7 @@ class OtpResource:
         ttl_minutes: int | NotGiven | None = NOT_GIVEN,
         max_attempts: int | NotGiven | None = NOT_GIVEN,
         length: int | NotGiven | None = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
@@ -5906,7 +5908,8 @@ class OtpResource:
             ttl_minutes: Minutes for which the code is valid: 1-30, 5 by default.
             max_attempts: Attempts to give it, after which it is no longer valid: 1-10, 3 by default.
             length: Digits of the code: 4-8, 6 by default.
-            lang: Language of the message; without it, the person's own.
+            lang: Language of the message, by any tag of BCP 47: the service's that is closest. Without
+                it, the person's own.
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
                 one that was seen last is chosen.
@@ -5984,7 +5987,7 @@ class OtpResource:
         ttl_minutes: int | NotGiven | None = NOT_GIVEN,
         max_attempts: int | NotGiven | None = NOT_GIVEN,
         length: int | NotGiven | None = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -6000,7 +6003,8 @@ class OtpResource:
             ttl_minutes: Minutes for which the code is valid: 1-30, 5 by default.
             max_attempts: Attempts to give it, after which it is no longer valid: 1-10, 3 by default.
             length: Digits of the code: 4-8, 6 by default.
-            lang: Language of the message; without it, the person's own.
+            lang: Language of the message, by any tag of BCP 47: the service's that is closest. Without
+                it, the person's own.
             channel: Offer only this channel; without it, all of the project.
 
         Error codes: bad_request, billing_blocked, idempotency_conflict, payload_too_large, too_early

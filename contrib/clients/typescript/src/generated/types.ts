@@ -29,8 +29,11 @@ export interface AddSubscriberBody {
   status?: "active" | "unsubscribed" | undefined;
   /** First name. */
   first_name?: string | undefined;
-  /** Language of system messages and templates; without it, the service's. */
-  lang?: "en" | "ru" | null | undefined;
+  /**
+   * The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are in the service's
+   * default language.
+   */
+  lang?: string | null | undefined;
   /** Your own id of the person, 1-128 printable characters. */
   external_id?: string | null | undefined;
   /** The person's tags; missing ones are created. */
@@ -178,7 +181,7 @@ export interface AuthCompletedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -755,7 +758,7 @@ export interface ButtonClickedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1376,7 +1379,7 @@ export interface DeliveryDeliveredEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1417,7 +1420,7 @@ export interface DeliveryFailedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1460,7 +1463,7 @@ export interface DeliveryReadEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1498,7 +1501,7 @@ export interface DeliverySuccessEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1580,7 +1583,7 @@ export interface DripCompletedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1613,7 +1616,7 @@ export interface DripStepSentEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1754,7 +1757,7 @@ export interface EventTrackedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -1921,7 +1924,7 @@ export interface FormSubmittedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -1977,7 +1980,7 @@ export interface GatewayFailedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2030,7 +2033,7 @@ export interface GatewaySentEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2261,7 +2264,7 @@ export interface LinkClickedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2513,8 +2516,13 @@ export interface MiniAppAnswer {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
+  /**
+   * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
+   * has. `lang` is the language of the service that is closest to it.
+   */
+  locale: string | null;
   /** The person's tags. */
   tags: Array<string>;
   /** Keys of the permissions that the person has granted. */
@@ -2779,7 +2787,7 @@ export interface OtpFailedAttemptEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2810,7 +2818,7 @@ export interface OtpMaxAttemptsReachedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2847,7 +2855,7 @@ export interface OtpSentEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -2878,7 +2886,7 @@ export interface OtpVerifiedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -3003,8 +3011,13 @@ export interface PersonAddress {
   username: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
+  /**
+   * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
+   * has. `lang` is the language of the service that is closest to it.
+   */
+  locale: string | null;
   /** As of the subscriber. */
   status: "active" | "unsubscribed" | "blocked";
   /**
@@ -3335,7 +3348,7 @@ export interface RecurringSentEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -3465,8 +3478,11 @@ export interface RequestOtpBody {
   max_attempts?: number | null | undefined;
   /** Digits of the code: 4-8, 6 by default. */
   length?: number | null | undefined;
-  /** Language of the message; without it, the person's own. */
-  lang?: "en" | "ru" | null | undefined;
+  /**
+   * Language of the message, by any tag of BCP 47: the service's that is closest. Without it, the person's
+   * own.
+   */
+  lang?: string | null | undefined;
   /** Offer only this channel; without it, all of the project. */
   channel?: string | null | undefined;
 }
@@ -3688,7 +3704,7 @@ export interface ScheduledFailedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -3722,7 +3738,7 @@ export interface ScheduledSentEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -3753,7 +3769,7 @@ export interface ScheduledSkippedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -3892,8 +3908,11 @@ export interface SendOtpBody {
   max_attempts?: number | null | undefined;
   /** Digits of the code: 4-8, 6 by default. */
   length?: number | null | undefined;
-  /** Language of the message; without it, the person's own. */
-  lang?: "en" | "ru" | null | undefined;
+  /**
+   * Language of the message, by any tag of BCP 47: the service's that is closest. Without it, the person's
+   * own.
+   */
+  lang?: string | null | undefined;
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
@@ -3964,8 +3983,11 @@ export interface SessionBody {
    * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
    */
   address?: string | null | undefined;
-  /** Language of the bot's question; without it, the person's own. */
-  lang?: "en" | "ru" | null | undefined;
+  /**
+   * Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it, the
+   * person's own.
+   */
+  lang?: string | null | undefined;
   /** Number matching: the person chooses in the bot the number that your page shows. */
   match?: boolean | undefined;
   /** The browser that signs in; shown in the bot's question. */
@@ -4251,8 +4273,13 @@ export interface SubscriberAnswer {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
+  /**
+   * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
+   * has. `lang` is the language of the service that is closest to it.
+   */
+  locale: string | null;
   /** The person's tags. */
   tags: Array<string>;
   /** Keys of the permissions that the person has granted. */
@@ -4315,7 +4342,7 @@ export interface SubscriptionCreatedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -4345,7 +4372,7 @@ export interface SubscriptionDeletedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -4380,7 +4407,7 @@ export interface SubscriptionPermissionChangedEventData {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -4581,7 +4608,7 @@ export interface TicketAssignedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4671,7 +4698,7 @@ export interface TicketClosedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4723,7 +4750,7 @@ export interface TicketCreatedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4761,7 +4788,7 @@ export interface TicketCsatReceivedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4857,7 +4884,7 @@ export interface TicketRepliedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4899,7 +4926,7 @@ export interface TicketSlaBreachedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4944,7 +4971,7 @@ export interface TicketSlaDueSoonEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -4989,7 +5016,7 @@ export interface TicketStatusChangedEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -5037,7 +5064,7 @@ export interface TicketUnanswered24hEventData {
    * address.
    */
   username?: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
@@ -5353,8 +5380,8 @@ export interface UpdateScheduledBody {
 export interface UpdateSubscriberBody {
   /** Your own id of the person, 1-128 printable characters; null removes the one they have. */
   external_id?: string | null | undefined;
-  /** Language of system messages and templates. */
-  lang?: "en" | "ru" | undefined;
+  /** The person's language, by any tag of BCP 47; kept as `locale`. */
+  lang?: string | undefined;
   /** Replaces all tags; `[]` removes them. Missing ones are created. */
   tags?: Array<string> | undefined;
   /** Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON; replaces all of it. */
@@ -5446,7 +5473,7 @@ export interface VerifyAnswer {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
@@ -5496,7 +5523,7 @@ export interface VerifyOtpAnswer {
    * address.
    */
   username: string;
-  /** Language of system messages and templates: the messenger's, until it is changed. */
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
   lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;

@@ -50,7 +50,8 @@ class Person:
 
     first_name: str
     username: str | None
-    lang: str
+    #: A language tag (BCP 47).
+    locale: str
     updated_at_ms: int
     phone: str | None = None
     email: str | None = None
@@ -76,6 +77,6 @@ def _profile(person: Person) -> dict[str, object]:
         claims |= {"name": person.first_name, "given_name": person.first_name}
     if person.username:
         claims["preferred_username"] = person.username
-    if person.lang:
-        claims["locale"] = person.lang
+    if person.locale:
+        claims["locale"] = person.locale
     return claims
