@@ -129,7 +129,8 @@ Language = Annotated[
 LanguageTag = Annotated[
     str,
     AfterValidator(canonical_tag),
-    WithJsonSchema({"type": "string", "minLength": 2, "maxLength": MAX_TAG_LENGTH}),
+    # Without the length: clients that knew an enumeration take a limit for a narrower field.
+    WithJsonSchema({"type": "string"}),
 ]
 
 #: `"Sales"`, or `{"en": "Sales", "ru": "Распродажи"}`.
