@@ -389,7 +389,7 @@ class Service:
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
         )
-        self.language_mapping = LanguageMapping(db=self.db, languages=settings.languages)
+        self.language_mapping = LanguageMapping(languages=settings.languages)
         self.bulk_actions = BulkActions(
             clock=self.clock,
             jobs=self.jobs,

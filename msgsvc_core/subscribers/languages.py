@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from msgsvc_core.db import Database, Tx
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_steps
 from msgsvc_core.kernel.i18n import closest
@@ -16,8 +16,7 @@ EVERY_S = 300.0
 class LanguageMapping:
     """The job. People whose tag matches none of `languages` keep the language that they have."""
 
-    def __init__(self, *, db: Database, languages: Sequence[str]) -> None:
-        self._db = db
+    def __init__(self, *, languages: Sequence[str]) -> None:
         self._languages = languages
 
     @property
@@ -27,7 +26,7 @@ class LanguageMapping:
     async def map(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         found: tuple[str, str] | None = ("", "")
         while found is not None:
-            async with self._db.read() as tx:
+            async with ctx.reading() as tx:
                 found = await self._next(tx, found)
             if found is not None:
                 locale, before = found

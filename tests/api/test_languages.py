@@ -146,7 +146,7 @@ async def test_people_get_a_language_that_the_operator_adds_if_their_tag_prefers
             "UPDATE core_subscribers SET locale = NULL WHERE subscriber_id = :id", {"id": old}
         )
 
-    await LanguageMapping(db=before.db, languages=LISTED).map(FakeJobContext(before.db), [])
+    await LanguageMapping(languages=LISTED).map(FakeJobContext(before.db), [])
 
     found = (await tenant.client.get("/v1/subscribers")).json()["data"]
     assert {one["first_name"]: (one["locale"], one["lang"]) for one in found} == {
@@ -159,7 +159,7 @@ async def test_people_get_a_language_that_the_operator_adds_if_their_tag_prefers
         "Old": (None, "en"),
     }
     # A language that is taken away stays with its people.
-    await LanguageMapping(db=before.db, languages=("en", "ru")).map(FakeJobContext(before.db), [])
+    await LanguageMapping(languages=("en", "ru")).map(FakeJobContext(before.db), [])
     found = (await tenant.client.get("/v1/subscribers")).json()["data"]
     assert {"de", "pt-BR"} < {one["lang"] for one in found}
 

@@ -79,10 +79,11 @@ async def test_a_person_is_shown_kept_and_changed_in_a_listed_language(
     async with service.db.read() as tx:
         kept = await service.subscribers.get(tx, owner.project_id, jonas)
     changed = await owner.post(f"{at}/edit", {"lang": "pt-BR"})
-    refused = await owner.post(f"{at}/edit", {"lang": "fr"})
+    refused = await owner.post(f"{at}/edit", {"lang": "fr_FR"})
 
     assert "Jonas" in found
     assert "Ann" not in found
+    assert "de-DE" in shown
     assert re.search(r'<option value="de"[^>]*selected[^>]*>Deutsch', shown)
     assert (kept.lang, kept.external_id) == ("de", "7")
     assert (changed.status_code, refused.status_code) == (303, 400)

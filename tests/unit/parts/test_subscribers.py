@@ -18,6 +18,7 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.subscribers.erasure.job import AGAIN_AFTER_S, JOB, WAITING_S
+from msgsvc_core.subscribers.languages import LanguageMapping
 from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery, UpdateSubscriberBody
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_core.subscribers.service import Subscribers
@@ -107,6 +108,20 @@ async def test_the_language_chosen_in_the_chat_is_theirs_before_the_messengers()
     await subscribe(core, tx)
 
     assert tx.statements[1][1]["lang"] == "ru"
+
+
+async def test_tags_are_mapped_again_where_the_setting_prefers_another_language() -> None:
+    core = plugin_context()
+    pairs = [("de-AT", "en"), ("fr", "en"), ("pt", "pt-BR")]
+    known, austrian, french, brazilian = [
+        [{"locale": locale, "lang": lang}] for locale, lang in [("de", "de"), *pairs]
+    ]
+    core.db.answers += [known, austrian, 3, french, brazilian, []]
+
+    await LanguageMapping(languages=("en", "ru", "de", "pt-BR")).map(FakeJobContext(core.db), [])
+
+    ((_, changed),) = [one for one in core.db.statements if one[0].startswith("UPDATE")]
+    assert (changed["locale"], changed["before"], changed["lang"]) == ("de-AT", "en", "de")
 
 
 async def test_another_projects_bot_subscribes_nobody() -> None:
