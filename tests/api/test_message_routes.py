@@ -212,6 +212,7 @@ async def test_a_report_in_time_ends_the_route(stage: Stage, until: str, state: 
     assert await outcomes(stage) == [("messenger_a", "sent")]
 
 
+@pytest.mark.both_databases
 async def test_a_report_of_everything_up_to_a_later_message_ends_the_routes_before(
     stage: Stage,
 ) -> None:

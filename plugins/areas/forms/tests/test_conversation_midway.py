@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -257,6 +259,7 @@ async def test_a_form_that_is_begun_in_a_thread_is_filled_in_there(
     assert ann.shown[-1].message.thread == "t1"
 
 
+@pytest.mark.both_databases
 async def test_a_form_goes_on_in_the_thread_in_which_it_is_opened_again(
     ann: Talker, tenant: Tenant, order: str
 ) -> None:
