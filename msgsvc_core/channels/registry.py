@@ -227,12 +227,15 @@ class Channels:
             raise no_bot_ready()
         return links
 
-    def start_messages(self, project_id: str, payload: str, links: Iterable[str]) -> dict[str, str]:
+    def start_messages(
+        self, project_id: str, payload: str, links: Iterable[str], *, lasting: bool = False
+    ) -> dict[str, str]:
         """The text that starts the bot, for each channel of `links` whose link can't carry a payload.
 
-        A long payload is replaced by a short code: see `remember_start`.
+        A long payload is replaced by a short code (see `remember_start`), a `lasting` one never: it is
+        printed on posters, and codes end.
         """
-        text = self._addresses.start_message(payload)
+        text = f"start {payload}" if lasting else self._addresses.start_message(payload)
         return {
             channel.name: text
             for channel in self.list_for_project(project_id)

@@ -2266,6 +2266,9 @@ class FormAnswer(Model):
     honeypot: str
     #: Links that open the form in the messenger, by channel. Empty while no bot is ready.
     links: Mapping[str, str]
+    #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
+    #: open the chat; show it beside the link. Absent if there is no such channel.
+    start_messages: Mapping[str, str] | None
     #: QR codes of these links as SVG images, by channel; no API key needed.
     qr: Mapping[str, str]
     #: Time of creation.
@@ -2290,6 +2293,7 @@ class FormAnswer(Model):
             url=data["url"],
             honeypot=data["honeypot"],
             links=data["links"],
+            start_messages=data.get("start_messages"),
             qr=data["qr"],
             created_at=data["created_at"],
             updated_at=data["updated_at"],

@@ -159,6 +159,6 @@ def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> Stati
         must_prove=list(link.must_prove),
         links=links,
         qr=channels.qr_links(links, project_id, payload),
-        start_messages=channels.start_messages(project_id, payload, links) or None,
+        start_messages=channels.start_messages(project_id, payload, links, lasting=True) or None,
         created_at=to_rfc3339(link.created_at_ms),
     )

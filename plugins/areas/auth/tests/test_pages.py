@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_auth import plugin
 from msgsvc_auth.service import TRIAL
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, MessageReceived
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import visitor
 
@@ -110,6 +110,28 @@ async def test_the_sign_ins_of_customers_are_not_for_who_tries(
     taken = await owner.post(f"/sign-in/try/{session_id}")
 
     assert (shown.status_code, taken.status_code) == (404, 404)
+
+
+async def test_a_link_shows_what_to_write_where_it_can_not_lead_to_the_question(
+    make_service: Any,
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+    slug = "a-shop-whose-name-is-rather-long"
+    typed = {"name": "Shop", "slug": slug, "callback_url": "https://shop.example/back"}
+    await owner.post("/sign-in/links/new", typed)
+    shown = await owner.get(f"/sign-in/links/{slug}")
+    written = re.findall(r"Write there: <strong>(.+?)</strong>", shown.text)
+    person = Person(service, "messenger_a", ChannelUser("u1", "Ann", None, "en"))
+    said = {"chat_id": person.chat_id, "user": person.user}
+    await person.receive(MessageReceived(update_id="w1", text=written[0], **said))
+
+    # It is no code, which would end.
+    assert written == [f"start auth_{slug}"]
+    assert [button.text for [button, *_] in person.shown.message.buttons][:1] == ["Yes"]
 
 
 async def test_a_link_is_made_changed_and_deleted(make_service: Any) -> None:

@@ -16,7 +16,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.models import StartMessages, Subscriber
 from msgsvc_forms.answers import Answers
 from msgsvc_forms.definition import (
     ALLOWED_ORIGINS,
@@ -259,6 +259,7 @@ class FormAnswer(ResponseModel):
         description="Links that open the form in the messenger, by channel. Empty while no bot is ready.",
         examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start=form_call-back"}],
     )
+    start_messages: StartMessages = Field(None, exclude_if=lambda messages: messages is None)
     qr: dict[str, Url] = Field(
         description="QR codes of these links as SVG images, by channel; no API key needed.",
         examples=[
@@ -270,7 +271,14 @@ class FormAnswer(ResponseModel):
 
     @classmethod
     def of(
-        cls, form: Form, *, url: str, honeypot: str, links: dict[str, str], qr: dict[str, str]
+        cls,
+        form: Form,
+        *,
+        url: str,
+        honeypot: str,
+        links: dict[str, str],
+        start_messages: dict[str, str] | None,
+        qr: dict[str, str],
     ) -> "FormAnswer":
         definition = form.definition
         return cls(
@@ -288,6 +296,7 @@ class FormAnswer(ResponseModel):
             url=url,
             honeypot=honeypot,
             links=links,
+            start_messages=start_messages,
             qr=qr,
             created_at=to_rfc3339(form.created_at_ms),
             updated_at=to_rfc3339(form.updated_at_ms),

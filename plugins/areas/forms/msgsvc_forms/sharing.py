@@ -37,6 +37,10 @@ class Sharing:
             url=page_url(self._base_url, form),
             honeypot=honeypot_of(form.definition),
             links=links,
+            start_messages=channels.start_messages(
+                form.project_id, form.payload, links, lasting=True
+            )
+            or None,
             qr=channels.qr_links(links, form.project_id, form.payload),
         )
 

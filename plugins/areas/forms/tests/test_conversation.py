@@ -1,5 +1,7 @@
 """Filling in a form in the messenger, from the link to the event."""
 
+from dataclasses import replace
+
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
@@ -28,6 +30,17 @@ async def test_a_form_is_filled_in_question_by_question(
     assert event["first_name"] == "Ann"
     (created,) = await events(tenant, "subscription.created")
     assert created["source"] == "form"
+
+
+async def test_a_form_is_begun_by_a_text_where_links_can_not_carry_it(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    ann.channel.capabilities = replace(ann.channel.capabilities, start_links=False)
+    form = (await tenant.client.get(f"/v1/forms/{order}")).json()
+    typed = form["start_messages"]
+
+    assert typed == {"messenger_a": "start form_order"}
+    assert await ann.say(typed["messenger_a"]) == "Your name?"
 
 
 async def test_a_question_is_in_the_persons_language(service: Service, order: str) -> None:

@@ -1874,6 +1874,11 @@ export interface FormAnswer {
   honeypot: string;
   /** Links that open the form in the messenger, by channel. Empty while no bot is ready. */
   links: Record<string, string>;
+  /**
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
+   */
+  start_messages?: Record<string, string>;
   /** QR codes of these links as SVG images, by channel; no API key needed. */
   qr: Record<string, string>;
   /** Time of creation. */

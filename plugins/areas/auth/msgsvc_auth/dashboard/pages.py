@@ -167,11 +167,12 @@ def _state(page: PageContext, session: Session, now_ms: int) -> dict[str, Any]:
 def _addresses(channels: Channels, config: Settings, link: StaticLink) -> dict[str, Any]:
     """Where a link can be put: the hosted page, and the bots themselves."""
     base_url = config.base_url.rstrip("/")
+    payload = link_payload(link.slug)
+    bots = Guarantees(channels).links_of_page(link.project_id, payload, None, link.must_prove)
     return {
         "page": f"{base_url}/login/{link.slug}",
-        "bots": Guarantees(channels).links_of_page(
-            link.project_id, link_payload(link.slug), None, link.must_prove
-        ),
+        "bots": bots,
+        "typed": channels.start_messages(link.project_id, payload, bots, lasting=True),
         "callback": with_code(link.callback_url, "CODE", "STATE"),
     }
 
