@@ -1,5 +1,6 @@
 """Static links: how they are kept, and what opening one does."""
 
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -25,6 +26,17 @@ async def test_new_link_has_the_start_parameter_of_the_spec(client):
         },
         "created_at": "2026-01-15T12:00:00.000Z",
     }
+
+
+async def test_what_is_written_to_a_bot_without_start_links_does_not_end(client, service):
+    channel = service.channels["messenger_a"]
+    channel.capabilities = replace(channel.capabilities, start_links=False)
+    slug = "a-shop-whose-name-is-rather-long"
+
+    created = (await client.post("/v1/auth/links", json={**BODY, "slug": slug})).json()
+
+    # A short code would.
+    assert created["start_messages"] == {"messenger_a": f"start auth_{slug}"}
 
 
 async def test_link_is_read_changed_and_deleted(client):
