@@ -91,7 +91,7 @@ async def test_terms_can_be_chosen(client: httpx2.AsyncClient, ann: Any, send: A
         ("purpose", "Login"),
         ("purpose", ""),
         ("purpose", "x" * 33),
-        ("lang", "de"),
+        ("lang", "de_"),
         ("channel", "none"),
         ("colour", "red"),
     ],
