@@ -175,32 +175,95 @@ def in_words(languages: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(others)} {last} {one}" if others else one
 
 
+#: Codes that are out of use, or name a group, as older telephones report them.
+_ALIASES = {
+    "in": "id",
+    "iw": "he",
+    "ji": "yi",
+    "mo": "ro",
+    "no": "nb",
+    "sh": "sr-latn",
+    "tl": "fil",
+}
+
+#: The script in which languages of several are written, where a tag names none: by language, and by language
+#: and country (CLDR, likely subtags).
+_SCRIPTS = {
+    "az": "latn",
+    "bs": "latn",
+    "kk": "cyrl",
+    "ku": "latn",
+    "mn": "cyrl",
+    "pa": "guru",
+    "pa-pk": "arab",
+    "sr": "cyrl",
+    "sr-me": "latn",
+    "uz": "latn",
+    "uz-af": "arab",
+    "yue": "hant",
+    "yue-cn": "hans",
+    "zh": "hans",
+    "zh-hk": "hant",
+    "zh-mo": "hant",
+    "zh-tw": "hant",
+}
+
+#: The language, an extended one, the script and the country of a tag in lower case.
+_SUBTAGS = re.compile(r"([a-z]+)(?:-([a-z]{3})\b)*(?:-([a-z]{4})\b)?(?:-([a-z]{2}|\d{3})\b)?")
+
+
 def closest(tag: str, languages: Iterable[str]) -> str | None:
     """The one of `languages` that matches a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` best; None if none
     matches.
 
-    By the lookup of RFC 4647 (section 3.4), `pt` for `pt-BR`; failing that, the first sibling, `pt-PT` for
-    `pt-BR`, unless it is in another script.
+    By the lookup of RFC 4647 (section 3.4), `pt` for `pt-BR`, with the script that a country writes in, so
+    that `zh-TW` is `zh-Hant`; failing that, the first sibling in the same script, `pt-PT` for `pt-BR`.
     """
     by_name = {one.lower(): one for one in languages}
-    whole = wanted = tag.strip().lower().replace("_", "-")
-    while wanted:
-        if wanted in by_name:
-            return by_name[wanted]
+    whole = tag.strip().lower().replace("_", "-")
+    first, hyphen, rest = whole.partition("-")
+    for wanted in dict.fromkeys((whole, f"{_ALIASES.get(first, first)}{hyphen}{rest}")):
+        found = _looked_up(wanted, by_name) or _sibling_of(wanted, by_name)
+        if found is not None:
+            return by_name[found]
+    return None
+
+
+def _looked_up(tag: str, names: Collection[str]) -> str | None:
+    language, script = _language_and_script(tag)
+    # The script goes before what RFC 4647 comes to last, the bare language, which may be written in another.
+    ends = [f"{language}-{script}"] if script and "-" in tag else []
+    wanted = tag
+    while "-" in wanted:
+        if wanted in names:
+            return wanted
         wanted = wanted.rpartition("-")[0]
-    return next((one for name, one in by_name.items() if _are_siblings(name, whole)), None)
+    return next((name for name in (*ends, wanted) if name in names), None)
 
 
-#: The language and the script of a tag in lower case.
-_LANGUAGE_AND_SCRIPT = re.compile(r"([a-z]+)(?:-[a-z]{3}\b)*(?:-([a-z]{4})\b)?")
+def _sibling_of(tag: str, names: Iterable[str]) -> str | None:
+    """The first variety of the language in its script. The bare language may mean any."""
+    language, script = _language_and_script(tag)
+    siblings = [
+        (name, theirs)
+        for name in names
+        for spoken, theirs in [_language_and_script(name)]
+        if spoken == language != ""
+    ]
+    alike = [name for name, theirs in siblings if script is None or theirs in {None, script}]
+    others = [name for name, _ in siblings] if tag == language else []
+    return next(iter([*alike, *others]), None)
 
 
-def _are_siblings(one: str, other: str) -> bool:
-    """Whether two tags in lower case are varieties of a language, and don't name two scripts."""
-    mine, theirs = _LANGUAGE_AND_SCRIPT.match(one), _LANGUAGE_AND_SCRIPT.match(other)
-    if mine is None or theirs is None or mine[1] != theirs[1]:
-        return False
-    return mine[2] is None or theirs[2] is None or mine[2] == theirs[2]
+def _language_and_script(tag: str) -> tuple[str, str | None]:
+    """Of a tag in lower case; the script is None where the language has but one."""
+    found = _SUBTAGS.match(tag)
+    if found is None:
+        return "", None
+    language, extended, script, country = found.groups()
+    spoken = extended or language
+    likely = _SCRIPTS.get(f"{spoken}-{country}") or _SCRIPTS.get(spoken) or _SCRIPTS.get(language)
+    return language, script or likely
 
 
 @cache
@@ -307,10 +370,11 @@ class Texts:
             lang for lang in self.languages if lang in LANGUAGES or (CORE, lang) in self._catalogues
         )
 
-    def choose(self, lang: str | None) -> str:
-        """The supported language that is `closest` to a tag such as `ru-RU`; the default language if there
-        is none."""
-        return closest(lang or "", self.languages) or self.default_lang
+    def choose(self, *tags: str | None) -> str:
+        """The supported language that is `closest` to the first of the tags, such as `ru-RU`, that has one;
+        the default language if none has."""
+        found = (closest(tag, self.languages) for tag in tags if tag)
+        return next((lang for lang in found if lang is not None), self.default_lang)
 
     def into(self, lang: str, module: str = CORE) -> Translate:
         """Translator to `lang`. `module` is the caller's `__name__`: its package's catalogue is searched

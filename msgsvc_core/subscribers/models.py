@@ -66,7 +66,8 @@ Locale = Annotated[
     str | None,
     Field(
         description="The person's language tag (BCP 47), as the messenger or you gave it, or as they chose"
-        " it; null if nobody has. `lang` is the language of the service that is closest to it.",
+        " it; null if nobody has since tags are kept. `lang` is the language of the service that is closest"
+        " to it.",
         examples=["en-GB"],
     ),
 ]

@@ -188,6 +188,35 @@ def test_the_closest_language_is_its_beginning_or_a_sibling(tag: str, expected: 
 
 
 @pytest.mark.parametrize(
+    ("tag", "languages", "expected"),
+    [
+        ("zh-TW", ("zh-Hans", "zh-Hant"), "zh-Hant"),
+        ("zh-TW", ("zh-Hant", "zh-Hans"), "zh-Hant"),
+        ("zh-CN", ("zh-Hant", "zh-Hans"), "zh-Hans"),
+        ("zh-TW", ("zh", "zh-Hant"), "zh-Hant"),
+        ("zh-Hant", ("zh-CN", "zh-TW"), "zh-TW"),
+        ("zh-HK", ("en", "zh-Hans"), None),
+        ("zh", ("en", "zh-Hant"), "zh-Hant"),
+        ("zh", ("zh-Hant", "zh-Hans"), "zh-Hans"),
+        ("yue", ("zh-Hans", "zh-Hant"), None),
+        ("sr", ("sr-Latn", "sr-Cyrl"), "sr-Cyrl"),
+        ("sr-RS", ("sr-Latn", "sr-Cyrl"), "sr-Cyrl"),
+        ("sr-ME", ("sr-Cyrl", "sr-Latn"), "sr-Latn"),
+        ("uz", ("uz-Cyrl", "uz-Latn"), "uz-Latn"),
+        ("iw-IL", ("en", "he"), "he"),
+        ("no", ("en", "nb"), "nb"),
+        ("no", ("no", "nb"), "no"),
+        ("sh", ("sr-Cyrl", "sr-Latn"), "sr-Latn"),
+        ("en-GB", ("en-US", "en-AU"), "en-US"),
+    ],
+)
+def test_languages_of_several_scripts_and_codes_out_of_use(
+    tag: str, languages: tuple[str, ...], expected: str | None
+) -> None:
+    assert closest(tag, languages) == expected
+
+
+@pytest.mark.parametrize(
     ("tag", "name"),
     [
         ("en", "English"),

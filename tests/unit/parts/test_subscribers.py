@@ -116,7 +116,7 @@ async def test_tags_are_mapped_again_where_the_setting_prefers_another_language(
     known, austrian, french, brazilian = [
         [{"locale": locale, "lang": lang}] for locale, lang in [("de", "de"), *pairs]
     ]
-    core.db.answers += [known, austrian, 3, french, brazilian, []]
+    core.db.answers += [known, austrian, french, brazilian, [], 3]
 
     await LanguageMapping(languages=("en", "ru", "de", "pt-BR")).map(FakeJobContext(core.db), [])
 

@@ -3281,7 +3281,7 @@ class MiniAppAnswer(Model):
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
-    #: if nobody has. `lang` is the language of the service that is closest to it.
+    #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
     #: The person's tags.
     tags: list[str]
@@ -3988,7 +3988,7 @@ class PersonAddress(Model):
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
-    #: if nobody has. `lang` is the language of the service that is closest to it.
+    #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
     #: As of the subscriber.
     status: Literal["active", "unsubscribed", "blocked"]
@@ -5418,7 +5418,7 @@ class SubscriberAnswer(Model):
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
     lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
-    #: if nobody has. `lang` is the language of the service that is closest to it.
+    #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
     #: The person's tags.
     tags: list[str]

@@ -71,7 +71,7 @@ class AddressedSignIns:
         await self._limits.count(tx, project_id, channel.key, address)
         chat = Chat(channel.key, address, address)
         known = await self._subscribers.language_of(tx, channel.key, address)
-        lang = new.session.lang or known or self._texts.choose(None)
+        lang = self._texts.choose(new.session.lang, known)
         question = texts.question(
             self._texts.into(lang, __name__),
             (await self._projects.get(tx, project_id)).public_name,

@@ -45,9 +45,9 @@ class Wording:
         self._templates = templates
         self._texts = texts
 
-    def language(self, tag: str | None) -> str | None:
-        """The language of ours that a sender's tag, such as `ru_RU`, comes to; None without one."""
-        return None if tag is None else self._texts.choose(tag)
+    def language(self, tag: str | None, subscriber: Subscriber) -> str:
+        """The language of ours for a sender's tag, such as `ru_RU`; without one, the person's."""
+        return self._texts.choose(tag, subscriber.lang)
 
     async def message(
         self, tx: Tx, project_id: str, submitted: Submitted, lang: str
@@ -189,14 +189,13 @@ class GatewaySending:
                 return known
         now_ms = self._clock.now_ms()
         last = await self._last(tx, gateway, to_hash, now_ms)
-        asked = self._wording.language(submitted.lang)
         people = await self._recipients.find(
             tx, project_id, gateway.channels, to, reported_tag(submitted.lang)
         )
         people = self._from_next(people, last, now_ms)
         ids = tuple(one.subscriber_id for one in people)
         for step, subscriber in enumerate(people):
-            lang = asked or subscriber.lang
+            lang = self._wording.language(submitted.lang, subscriber)
             content = await self._wording.message(tx, project_id, submitted, lang)
             self._calls.check_size(content)
             channel = await self._calls.find_channel(project_id, subscriber, content)

@@ -42,7 +42,8 @@ class CodeSender:
 
     async def send(self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str) -> None:
         """After the commit. Raises `ValidationFailed` as `check`, or if the channel can't carry it."""
-        message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
+        lang = self._wording.language(issued, subscriber)
+        message = await self._wording.message(tx, issued, lang, code)
         channel = await self._channels.get_bot(
             issued.project_id, subscriber.bot, subscriber.channel
         )

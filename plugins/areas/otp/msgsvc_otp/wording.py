@@ -7,6 +7,7 @@ from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.messages.templates.models import StoredTemplate
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_otp import texts
 from msgsvc_otp.models import OneTimeCode
 
@@ -24,6 +25,10 @@ class Wording:
         self._projects = projects
         self._templates = templates
         self._texts = texts
+
+    def language(self, issued: OneTimeCode, subscriber: Subscriber) -> str:
+        """The request's language, if there is one of ours for it; else the person's."""
+        return self._texts.choose(issued.lang, subscriber.lang)
 
     async def message(self, tx: Tx, request: OneTimeCode, lang: str, code: str) -> OutgoingMessage:
         """The message for a reader of `lang`.

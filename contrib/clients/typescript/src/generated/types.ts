@@ -2525,7 +2525,7 @@ export interface MiniAppAnswer {
   lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
-   * has. `lang` is the language of the service that is closest to it.
+   * has since tags are kept. `lang` is the language of the service that is closest to it.
    */
   locale: string | null;
   /** The person's tags. */
@@ -3020,7 +3020,7 @@ export interface PersonAddress {
   lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
-   * has. `lang` is the language of the service that is closest to it.
+   * has since tags are kept. `lang` is the language of the service that is closest to it.
    */
   locale: string | null;
   /** As of the subscriber. */
@@ -4282,7 +4282,7 @@ export interface SubscriberAnswer {
   lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
-   * has. `lang` is the language of the service that is closest to it.
+   * has since tags are kept. `lang` is the language of the service that is closest to it.
    */
   locale: string | null;
   /** The person's tags. */

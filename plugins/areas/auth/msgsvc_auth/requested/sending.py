@@ -59,7 +59,7 @@ class QuestionSender:
             )
         chat = Chat(bot, chat_id, subscriber.user_id)
         message = texts.direct_question(
-            self._texts.into(request.lang or subscriber.lang, __name__),
+            self._texts.into(self._texts.choose(request.lang, subscriber.lang), __name__),
             (await self._projects.get(tx, request.project_id)).public_name,
             new.session,
             text=request.text,
