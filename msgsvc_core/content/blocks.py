@@ -197,11 +197,15 @@ class _Builder:
     def _take_inline(self, token: BlockTag) -> None:
         if self._open[-1].tag in _CELLS:
             # A cell holds text alone, here as on Telegram.
-            if self._spans:
-                self._spans.append(Span(" "))
+            self._separate()
             return
         self._end_text()
         self._inline = token.tag if token.opens else "p"
+
+    def _separate(self) -> None:
+        """A block within a cell, which holds text alone, is a word of its own."""
+        if self._spans and not self._spans[-1].text.endswith(" "):
+            self._spans.append(Span(" "))
 
     def _holds_blocks(self) -> bool:
         """Ends the text that is being read; whether a block may follow it."""
@@ -213,7 +217,9 @@ class _Builder:
         return True
 
     def _begin(self, tag: str) -> None:
-        if tag in _PARENTS:
+        if tag == "li" and self._open[-1].tag in _CELLS:
+            self._separate()
+        elif tag in _PARENTS:
             parents, within = _PARENTS[tag]
             self._back_to(parents, within=within)
             if tag in _CELLS and self._open[-1].tag == "table":
@@ -222,6 +228,8 @@ class _Builder:
                 self._push(tag)
         elif self._open[-1].tag not in _CELLS:
             self._begin_container(tag)
+        else:
+            self._separate()
 
     def _begin_container(self, tag: str) -> None:
         self._end_text()

@@ -5,7 +5,7 @@ Code is left out: messengers make no links of it, and readers copy it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from msgsvc_core.content.blocks import from_rich, spans_of, to_rich, with_spans
@@ -45,11 +45,21 @@ def with_urls(message: OutgoingMessage, replacement: Replacement) -> OutgoingMes
 
 
 def _in_text(message: OutgoingMessage) -> Iterator[str]:
-    spans = to_spans(message.text, message.format)
-    for span, places in zip(spans, _places(spans), strict=True):
+    for span, places in _with_places(message):
         if span.href is not None and _is_valid(span.href):
             yield span.href
         yield from (span.text[start:end] for start, end in places)
+
+
+def _with_places(message: OutgoingMessage) -> Iterator[tuple[Span, Sequence[tuple[int, int]]]]:
+    """What readers see, with the places of URLs in each; texts of two blocks are no one text."""
+    parts: Iterable[Sequence[Span]] = (
+        spans_of(from_rich(message.text))
+        if message.format == "rich"
+        else [to_spans(message.text, message.format)]
+    )
+    for spans in parts:
+        yield from zip(spans, _places(spans), strict=True)
 
 
 def _of_buttons(message: OutgoingMessage) -> Iterator[str]:

@@ -155,7 +155,7 @@ class TextTemplate(Template):
         by a value, and a mark around an empty value is none.
         """
         text = self.render(values, limit)
-        if self.format == "rich" or self._is_plain(values):
+        if self._is_plain(values) or (self.format == "rich" and not self._has_references()):
             # Escaped values are text in every place of `rich`.
             return text, self.format
         seen = joined(_seen(piece, values, limit) for piece in self.pieces)
@@ -166,13 +166,14 @@ class TextTemplate(Template):
             raise TooLong
         return text, "html"
 
+    def _has_references(self) -> bool:
+        return any("&" in part for part in self.parts if isinstance(part, str))
+
     def _is_plain(self, values: Mapping[str, str]) -> bool:
         """Whether substitution is trivial; most texts are neither parsed nor compared."""
         if not self.pieces:
             return True
-        if self.format == "html" and any(
-            "&" in part for part in self.parts if isinstance(part, str)
-        ):
+        if self.format in {"html", "rich"} and self._has_references():
             # A word could complete the name of an HTML character reference.
             return False
         filled = (values.get(hole.name, hole.default or "") for hole in self.holes)

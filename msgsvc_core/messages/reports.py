@@ -65,7 +65,7 @@ class DeliveryReports:
         A report that comes twice, or after one that says more, changes nothing.
         """
         known = await self._record(tx, channel, report)
-        if report.up_to_ms is not None:
+        if report.up_to_ms is not None and report.state in {"delivered", "read"}:
             await self._record_earlier(tx, channel, report)
         if not known and report.message_ref:
             now_ms = self._clock.now_ms()

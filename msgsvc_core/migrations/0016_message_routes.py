@@ -55,7 +55,7 @@ def upgrade() -> None:
     op.create_index(
         "core_message_copies_subscriber",
         "core_message_copies",
-        ["project_id", "subscriber_id"],
+        ["project_id", "subscriber_id", "message_id"],
         sqlite_where=sa.text("subscriber_id IS NOT NULL"),
         postgresql_where=sa.text("subscriber_id IS NOT NULL"),
     )

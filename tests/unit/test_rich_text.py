@@ -32,6 +32,8 @@ def shown(text: str) -> str:
         ("<ol><li>a<br>b</li></ol>", "1. a\n   b"),
         ("<table><tr><th>a</th><th>b</th></tr><tr><td>c</td></tr></table>", "a | b\nc"),
         ("<table><td>a<p>b</p></td></table>", "a b"),
+        ("<table><td>a<ul><li>x</li><li>y</li></ul></td></table>", "a x y"),
+        ("<table><td>a<blockquote>b</blockquote></td></table>", "a b"),
         ("a<hr>b", "a\n\n———\n\nb"),
         ("<blockquote>a<br>b</blockquote>", "> a\n> b"),
         ("<pre>\nx = 1\n\ny\n</pre>", "x = 1\n\ny"),
@@ -93,3 +95,22 @@ def test_values_of_a_template_are_text_in_every_block(value: str) -> None:
     head = f"{value}\n\n" if value else ""
     assert text_format == "rich"
     assert shown(rendered).replace("\n  ", "\n") == f"{head}{value}!\n\n• - {value}".strip()
+
+
+def test_a_value_completes_no_reference() -> None:
+    template = text_template("<h1>Tom &am{{name}}</h1>", "rich")
+
+    rendered, text_format = template.render_text({"name": "p; x"}, 4000)
+
+    assert "".join(span.text for span in to_spans(rendered, text_format)) == "Tom &amp; x"
+
+
+def test_links_that_are_listed_are_those_that_are_tracked() -> None:
+    text = "<h1>https://a.example/<b>sale</b></h1><h2>https://b.example/</h2>"
+    message = OutgoingMessage(text, "rich")
+
+    tracked = with_urls(message, lambda url: f"https://t.example/?{url}")
+
+    # Of the first, messengers make a link to another page than the text before the mark names.
+    assert urls_of(message) == ["https://b.example/"]
+    assert tracked.text.count("t.example") == 1

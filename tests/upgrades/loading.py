@@ -20,8 +20,12 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
+
+try:
+    from msgsvc_core.messages.bodies import SendBody
+except ImportError:  # the release of 2026-11-26 has it in another module
+    from msgsvc_core.messages.models import SendBody  # type: ignore[attr-defined, no-redef]
 
 #: Rows of one transaction.
 AT_ONCE = 500

@@ -53,7 +53,7 @@ async def test_session_for_one_channel_has_the_links_of_that_channel_alone(clien
         ({"channel": "pigeon"}, "validation_failed", "channel"),
         ({"state": "x" * 513}, "validation_failed", "state"),
         ({"state": 7}, "validation_failed", "state"),
-        ({"lang": "de"}, "validation_failed", "lang"),
+        ({"lang": "de_"}, "validation_failed", "lang"),
         ({"colour": "red"}, "validation_failed", "colour"),
         ({"callback_url": "https://shop.example/back"}, "invalid_url", "callback_url"),
         ({"callback_url": "https://shop.example/back?from=bot&x=1"}, "invalid_url", "callback_url"),

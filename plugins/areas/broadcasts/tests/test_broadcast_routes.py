@@ -559,4 +559,4 @@ async def test_the_page_of_a_broadcast_tells_how_many_each_channel_reached(
     figures = re.findall(r'class="number">(\d+)</td>', page.partition("Channels of the route")[2])
 
     assert rows == ["messenger_a", "messenger_b"]
-    assert figures[:8] == ["2", "0", "0", "2", "1", "0", "0", "1"]
+    assert figures[:10] == ["2", "0", "0", "0", "2", "1", "0", "0", "0", "1"]

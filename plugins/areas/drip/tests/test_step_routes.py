@@ -45,6 +45,7 @@ async def on_both(shop: Shop) -> str:
                 "channel": "messenger_b",
                 "bot": "messenger_b",
                 "lang": "ru",
+                "locale": "ru",
             },
         )
     return first

@@ -101,15 +101,17 @@ class Dialogues:
     async def handle(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
         """Something that the person did; the bot does what follows from it, and it is returned.
 
-        The conversation goes on in the thread in which they did it, as the bot answers there.
+        If it asks something, the conversation goes on in the thread where it does.
         """
-        dialogue = await self._here(ctx, dialogue)
         form = await self._form(ctx.tx, dialogue)
         if form is None:
             await self.finish(ctx.tx, dialogue, "gone")
             await ctx.reply(gone(ctx._))
             return [Ended()]
-        return await self._advance(ctx, dialogue, form, event)
+        outcomes = await self._advance(ctx, dialogue, form, event)
+        if any(isinstance(outcome, Prompt) for outcome in outcomes):
+            await self._here(ctx, dialogue)
+        return outcomes
 
     async def current_prompt(
         self, tx: Tx, dialogue: Dialogue, remark: Remark

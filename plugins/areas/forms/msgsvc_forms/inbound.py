@@ -100,10 +100,14 @@ class FormBot:
     async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
         dialogue, subscriber = await self._active(ctx)
-        if dialogue is None or subscriber is None or dialogue.thread != ctx.update.thread:
-            # What is written in another thread is about something else.
+        if dialogue is None or subscriber is None:
             return False
         command = read_command(ctx.update.text)
+        # A thread may be gone, and its form then asks in the chat itself.
+        ends = command is not None and command.name == "cancel" and ctx.update.thread is None
+        if dialogue.thread != ctx.update.thread and not ends:
+            # What is written in another thread is about something else.
+            return False
         is_paused = state_of(dialogue).phase == "paused"
         if command is not None:
             done = await self._dialogues.handle(ctx, dialogue, CommandSent(command.name))

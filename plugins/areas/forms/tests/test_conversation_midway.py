@@ -272,3 +272,33 @@ async def test_a_form_goes_on_in_the_thread_in_which_it_is_opened_again(
 
     assert values((await events(tenant))[0])["name"] == "Ann"
     assert ann.shown[-1].message.thread == "t1"
+
+
+async def test_an_old_button_in_another_thread_moves_no_form(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    await ann.open("order")
+    first = ann.shown[-1]
+    await ann.say("Ann")
+    ann.thread = "t1"
+    await ann.open("order")
+    await ann.press(ann.labels[0])
+    ann.thread = None
+    await ann.press("Cancel", first)
+    ann.thread = "t1"
+    await ann.say("M", "2", "/send")
+
+    assert values((await events(tenant))[0]) == {"name": "Ann", "size": "M", "count": 2}
+
+
+async def test_a_form_whose_thread_is_gone_is_ended_from_the_chat_itself(
+    ann: Talker, tenant: Tenant, order: str
+) -> None:
+    ann.thread = "t1"
+    await ann.open("order")
+    ann.thread = None
+    ended = await ann.say("/cancel")
+    again = await ann.open("order")
+
+    assert "name" not in ended.lower()
+    assert again == "Your name?"

@@ -225,7 +225,9 @@ def _read_novu(posted: _Novu) -> Submitted:
 
 def _read_generic(posted: _Generic, body: bytes) -> Submitted:
     code, text = (posted.code or "").strip(), posted.text or ""
-    if not code and not text.strip():
+    if not text.strip():
+        text = ""
+    if not code and not text:
         raise ValidationFailed("give a code or a text", field="text")
     # Without an id, a code tells that a request is repeated: the same text may be meant twice.
     once = _digest(posted.id.encode()) if posted.id else _digest(body) if code else None

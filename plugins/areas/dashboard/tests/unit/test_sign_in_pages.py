@@ -473,7 +473,7 @@ async def test_the_browser_gets_the_link_of_the_bot_and_the_number() -> None:
 async def test_while_no_bot_is_ready_nobody_waits_for_one() -> None:
     ann = Pages(channels={})
 
-    with pytest.raises(Unavailable, match="no bot is ready"):
+    with pytest.raises(Unavailable, match="no bot can be opened"):
         await ann.messengers().page(ann.sent())
 
 
