@@ -150,12 +150,14 @@ async def test_what_a_platform_answered_is_written_once_the_file_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     service.db.write_wait_s = 0.05
-    other = sqlite3.connect(sqlite_path(service.settings.database_url), isolation_level=None)
+    path = sqlite_path(service.settings.database_url)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     take = channel.send
 
     async def send_and_hold(chat_id: str, message: OutgoingMessage) -> str:
         answer = await take(chat_id, message)
-        other.execute("BEGIN IMMEDIATE")
+        # Beside the loop, in which the service may have to end a transaction first.
+        await asyncio.to_thread(other.execute, "BEGIN IMMEDIATE")
         return answer
 
     async def is_not_written() -> bool:
