@@ -8,6 +8,7 @@ from itertools import groupby
 import structlog
 
 from msgsvc_core.db import Database, Tx
+from msgsvc_core.db.errors import FileLocked
 from msgsvc_core.jobs import lanes, store
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.contract import Capacity, Gate, Job, LaneSpec
@@ -81,6 +82,11 @@ class Lane:
                     next_look_ms = None if self._stopping else await self._next_look(looked_at_ms)
                     if not self._woken.is_set() or self._stopping:
                         return next_look_ms
+        except FileLocked:
+            # Another program holds the file: batches under way record their outcomes once it is free.
+            if self._running:
+                await asyncio.wait([*self._running])
+            raise
         finally:
             # If this was cancelled, or failed.
             await cancel_and_wait(*self._running)

@@ -293,7 +293,7 @@ async def test_a_report_of_everything_reads_the_index_by_subscriber(
             seen.append((sql, params))
             return await fetch_all(sql, params)
 
-        tx.fetch_all = spy  # type: ignore[method-assign]
+        tx.fetch_all = spy  # type: ignore[method-assign]  # notes the statement of this one call
         await store.mark_earlier(tx, sent, "read_at_ms", 1)
         (sql, params) = seen[0]
         if tx.dialect == "sqlite":

@@ -13,6 +13,8 @@ import pytest
 
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.db.errors import FileLocked
+from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled, until
 from msgsvc_devkit.fixtures import Tenant
@@ -181,3 +183,47 @@ async def test_what_a_platform_answered_is_written_once_the_file_is_free(
 
     assert await is_sent()
     assert channel.texts == ["once"]
+
+
+async def test_a_claim_that_finds_the_file_locked_ends_no_call_under_way(
+    service: Service,
+    tenant: Tenant,
+    impatient: str,
+    channel: RecordingChannel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await settled(service)
+    channel.sent.clear()
+    take, claim = channel.send, Lane._claim_and_start
+    under_way, locked, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def send_slowly(chat_id: str, message: OutgoingMessage) -> str:
+        under_way.set()
+        await answered.wait()
+        return await take(chat_id, message)
+
+    async def claim_in_vain(lane: Lane) -> int:
+        if under_way.is_set() and not locked.is_set():
+            locked.set()
+            raise FileLocked("database is locked")
+        return await claim(lane)
+
+    monkeypatch.setattr(channel, "send", send_slowly)
+    monkeypatch.setattr(Lane, "_claim_and_start", claim_in_vain)
+    ids = []
+    for text in ("first", "second"):
+        body = {"subscriber_id": impatient, "text": text}
+        ids.append((await tenant.client.post("/v1/send", json=body)).json()["message_id"])
+        async with asyncio.timeout(30):
+            await under_way.wait()
+    async with asyncio.timeout(30):
+        await locked.wait()
+    await asyncio.sleep(0.05)  # a cancelled call would end now
+    answered.set()
+
+    async def are_sent() -> bool:
+        found = [(await tenant.client.get(f"/v1/messages/{each}")).json() for each in ids]
+        return all(each["status"] == "sent" for each in found)
+
+    await until(are_sent, timeout_s=20)
+    assert channel.texts == ["first", "second"]

@@ -88,7 +88,8 @@ class Repetition:
         def since(at_s: float) -> int:
             return round((at_s - now_s) / EQUAL_S)
 
-        timers = sorted(since(t.when()) for t in loop._scheduled if not t.cancelled())  # type: ignore[attr-defined]
+        planned = loop._scheduled  # type: ignore[attr-defined]  # of asyncio's own
+        timers = sorted(since(t.when()) for t in planned if not t.cancelled())
         under_way = sorted(since(at_s) for at_s, _, _ in self._virtual._events)
         return (
             since(bot._even_s),
