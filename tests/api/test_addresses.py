@@ -33,6 +33,7 @@ async def events(client: httpx2.AsyncClient) -> list[tuple[str, Any]]:
     return [(each["event"], each["data"].get("source")) for each in found]
 
 
+@pytest.mark.both_databases
 async def test_a_person_is_added_by_their_address_and_written_to(
     client: httpx2.AsyncClient, service: Service, mail: RecordingChannel
 ) -> None:

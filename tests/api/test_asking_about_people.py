@@ -13,6 +13,7 @@ from .subscribing import Subscribe
 MakeTenant = Callable[..., Awaitable[Tenant]]
 
 
+@pytest.mark.both_databases
 async def test_locking_people_tells_who_there_are_and_how_they_stand(
     service: Service, tenant: Tenant, subscribe: Subscribe
 ) -> None:
@@ -30,6 +31,7 @@ async def test_locking_people_tells_who_there_are_and_how_they_stand(
     assert nobody == {}
 
 
+@pytest.mark.both_databases
 async def test_nobody_who_is_locked_is_erased_until_the_transaction_ends(
     service: Service, tenant: Tenant, subscribe: Subscribe
 ) -> None:

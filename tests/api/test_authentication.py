@@ -74,6 +74,7 @@ async def test_an_unknown_key_is_invalid(
     check_error(answer, 401, "invalid_api_key")
 
 
+@pytest.mark.both_databases
 async def test_a_revoked_key_is_invalid_at_once(
     service: Service, tenant: Tenant, check_error: CheckError
 ) -> None:

@@ -64,6 +64,7 @@ async def completed(service: Service) -> list[dict[str, Any]]:
     return [json.loads(row["data"]) for row in rows]
 
 
+@pytest.mark.both_databases
 async def test_two_lanes_that_end_the_same_batches_at_once_count_each_message(
     quiet: Service, make_service: ServiceFactory
 ) -> None:
@@ -167,6 +168,7 @@ async def test_an_erased_person_s_messages_are_skipped(
     assert (data["sent"], data["skipped"], data["total"]) == (1, 1, 2)
 
 
+@pytest.mark.both_databases
 async def test_a_message_that_is_deleted_before_it_is_sent_is_skipped(
     quiet: Service, make_tenant: Callable[..., Awaitable[Tenant]]
 ) -> None:

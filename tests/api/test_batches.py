@@ -109,6 +109,7 @@ async def test_each_message_is_judged_by_itself(
     assert (shown["status"], shown["sent"], shown["total"]) == ("completed", 2, 2)
 
 
+@pytest.mark.both_databases
 async def test_a_batch_of_which_nothing_was_taken_is_completed_at_once_with_zeros(
     service: Service, client: httpx2.AsyncClient
 ) -> None:
@@ -217,6 +218,7 @@ async def test_a_batch_runs_until_its_last_message_is_final(
     assert len(await completed(client)) == 1
 
 
+@pytest.mark.both_databases
 async def test_messages_are_listed_by_their_batch(
     service: Service, client: httpx2.AsyncClient, ann: str
 ) -> None:

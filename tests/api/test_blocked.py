@@ -27,6 +27,8 @@ from tests.api.resources import (
 )
 from tests.api.subscribing import Subscribe
 
+pytestmark = pytest.mark.both_databases
+
 DAY = 24 * 3600
 
 #: Bodies of what is paid for, with `{name}` of the project's resources.

@@ -101,6 +101,7 @@ async def test_a_click_that_is_quicker_than_the_messages_outcome_is_told(
     ]
 
 
+@pytest.mark.both_databases
 async def test_a_click_by_somebody_else_is_not_told(
     service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
 ) -> None:

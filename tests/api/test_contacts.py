@@ -33,6 +33,7 @@ async def stored(service: Service) -> list[dict[str, str]]:
     return [{name: row[name] for name in ("kind", "value", "key_mark")} for row in rows]
 
 
+@pytest.mark.both_databases
 async def test_verified_contacts_are_exported(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, subscribe: Subscribe
 ) -> None:
@@ -46,6 +47,7 @@ async def test_verified_contacts_are_exported(
     assert PHONE not in str(await stored(service))
 
 
+@pytest.mark.both_databases
 async def test_contacts_go_with_their_subscriber(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
 ) -> None:
@@ -60,6 +62,7 @@ async def reseal(service: Service, *keys: str) -> None:
     await job.reseal(FakeJobContext(service.db), [])
 
 
+@pytest.mark.both_databases
 async def test_contacts_are_encrypted_anew_after_a_rotation(
     service: Service, tenant: Tenant, ann: str, clock: FakeClock
 ) -> None:

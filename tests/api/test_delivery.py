@@ -29,6 +29,7 @@ from tests.api.subscribing import Subscribe
 ANN = ChannelUser("user-ann", "Ann", "ann", "en")
 
 
+@pytest.mark.both_databases
 async def test_who_blocked_the_bot_is_not_called_again_for_what_waits_behind(
     service: Service, tenant: Tenant, channel: RecordingChannel, subscribe: Subscribe
 ) -> None:
@@ -197,6 +198,7 @@ async def test_what_is_in_doubt_ends_as_unknown_and_is_not_sent_again(
     assert data["error"] == "cut off"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("called", ["sending", "unknown"])
 async def test_a_refusal_that_came_after_another_took_over_is_kept(
     service: Service,
@@ -239,6 +241,7 @@ async def has_status(service: Service, tenant: Tenant, ids: list[str], status: s
     return all(message.status == status for message in await found(service, tenant, ids))
 
 
+@pytest.mark.both_databases
 async def test_what_the_platform_can_not_take_fails_without_a_call(
     service: Service, tenant: Tenant, channel: RecordingChannel, subscribe: Subscribe
 ) -> None:

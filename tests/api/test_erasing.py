@@ -265,6 +265,7 @@ class SlowChannel(RecordingChannel):
         return await super().send(chat_id, message)
 
 
+@pytest.mark.both_databases
 async def test_a_delivery_that_is_under_way_leaves_no_trace_in_the_end(
     service: Service, client: httpx2.AsyncClient, person: str, clock: FakeClock
 ) -> None:
@@ -291,6 +292,7 @@ async def test_a_delivery_that_is_under_way_leaves_no_trace_in_the_end(
     assert await left(service) == []
 
 
+@pytest.mark.both_databases
 async def test_what_the_bot_has_yet_to_say_to_an_erased_person_is_dropped(
     service: Service, client: httpx2.AsyncClient, person: str, channel: RecordingChannel
 ) -> None:
@@ -308,6 +310,7 @@ async def test_what_the_bot_has_yet_to_say_to_an_erased_person_is_dropped(
     assert channel.texts == []
 
 
+@pytest.mark.both_databases
 async def test_an_erased_person_is_not_in_answers_that_are_kept_for_their_key(
     client: httpx2.AsyncClient, service: Service, person: str, check_error: CheckError
 ) -> None:

@@ -48,6 +48,7 @@ async def test_the_feed_shows_events_as_webhooks_carry_them(
     }
 
 
+@pytest.mark.both_databases
 async def test_the_feed_is_read_on_by_cursor(
     service: Service, tenant: Tenant, client: httpx2.AsyncClient
 ) -> None:

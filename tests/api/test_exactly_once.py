@@ -56,6 +56,7 @@ async def test_a_message_whose_answer_was_lost_is_sent_again_with_its_key(
     assert channel.texts == ["Hi"]
 
 
+@pytest.mark.both_databases
 async def test_a_message_whose_runner_died_is_sent_again_with_its_key(
     service: Service, tenant: Tenant, ann: str, channel: RecordingChannel
 ) -> None:

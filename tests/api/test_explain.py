@@ -53,6 +53,7 @@ def test_durations_are_in_their_largest_unit(ms: int, text: str) -> None:
 # ---- outcomes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 async def test_a_sent_message_says_when_and_where(
     service: Service, tenant: Tenant, ann: str
@@ -290,6 +291,7 @@ async def test_no_process_that_runs_jobs_is_the_reason(idle: Service, shop: Tena
     )
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 async def test_the_jobs_ahead_are_counted(idle: Service, shop: Tenant) -> None:
     await pretend_runner(idle)
@@ -440,6 +442,7 @@ async def test_a_dead_job_says_its_error(idle: Service) -> None:
     )
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 async def test_a_delayed_job_says_its_time(idle: Service, clock: FakeClock) -> None:
     await pretend_runner(idle)

@@ -91,6 +91,7 @@ async def stream(
     return size
 
 
+@pytest.mark.both_databases
 async def test_an_export_holds_all_that_is_known_of_a_subscriber(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:
@@ -176,6 +177,7 @@ async def test_an_id_that_would_be_a_formula_is_made_harmless(
     assert row["external_id"] == "'=1+1"
 
 
+@pytest.mark.both_databases
 async def test_an_export_takes_the_filters_of_the_list(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:

@@ -41,6 +41,7 @@ async def channel(reader: FiguresReader, key: str = "messenger_a") -> ChannelFig
     return found
 
 
+@pytest.mark.both_databases
 async def test_jobs_are_counted_by_lane_and_state(make_service: ServiceFactory) -> None:
     idle = await make_service(jobs={"runner": "none"})
     now_ms = idle.clock.now_ms()
@@ -66,6 +67,7 @@ async def test_jobs_are_counted_by_lane_and_state(make_service: ServiceFactory) 
     assert (figures.total("ready"), figures.total("dead"), figures.runners) == (2, 1, 0)
 
 
+@pytest.mark.both_databases
 async def test_messages_of_the_last_minute_are_counted_by_channel(
     service: Service,
     tenant: Tenant,

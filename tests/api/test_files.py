@@ -196,6 +196,7 @@ async def test_an_own_address_that_leads_to_no_such_file_fails_for_good(
             pass
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("count", [purging.AT_ONCE, 2 * purging.AT_ONCE + 1])
 async def test_removed_files_are_found_no_more_and_their_content_goes_too(
     service: Service, tenant: Tenant, count: int

@@ -123,6 +123,7 @@ async def test_who_is_erased_leaves_no_copy_of_their_answers(
     assert await tables_with(service, "forms.forget_copies") == []
 
 
+@pytest.mark.both_databases
 async def test_a_submission_that_is_deleted_leaves_no_copy_in_its_ticket_either(
     service: Service, tenant: Tenant, clock: FakeClock, led: str
 ) -> None:
@@ -159,6 +160,7 @@ async def test_a_ticket_that_was_merged_gives_up_the_answers_too(
     assert await in_tables(service) == set()
 
 
+@pytest.mark.both_databases
 async def test_answers_of_a_form_that_is_deleted_stay_in_tickets_alone(
     service: Service, tenant: Tenant, clock: FakeClock, led: str
 ) -> None:

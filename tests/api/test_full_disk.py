@@ -78,6 +78,7 @@ async def write_until_refused(tenant: Tenant, subscriber_id: str) -> httpx2.Resp
     raise AssertionError("the disk is not full")
 
 
+@pytest.mark.both_databases
 async def test_readiness_tells_that_the_disk_is_full_until_there_is_room(
     service: Service, tenant: Tenant, client: httpx2.AsyncClient, subscribe: Subscribe, fill: Fill
 ) -> None:

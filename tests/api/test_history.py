@@ -11,6 +11,7 @@ from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import Subscribe
 
 
+@pytest.mark.both_databases
 async def test_a_history_has_messages_and_events_newest_first_and_no_deliveries(
     service: Service,
     client: httpx2.AsyncClient,

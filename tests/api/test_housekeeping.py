@@ -37,6 +37,7 @@ async def test_events_go_back_as_far_as_the_setting_says(
     assert (await client.get("/v1/events")).json()["data"] == []
 
 
+@pytest.mark.both_databases
 async def test_messages_go_after_message_days_unless_they_are_yet_to_be_delivered(
     make_service: ServiceFactory, tenant: Tenant, clock: FakeClock
 ) -> None:

@@ -98,6 +98,7 @@ async def test_a_language_is_refused_until_it_is_listed(
     assert taken.is_success, taken.text
 
 
+@pytest.mark.both_databases
 async def test_a_person_is_kept_in_a_language_that_is_listed(
     client: httpx2.AsyncClient, subscribe: Subscribe, ann: str, check_error: CheckError
 ) -> None:

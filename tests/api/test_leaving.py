@@ -31,6 +31,7 @@ async def test_leaving_tells_the_reason_and_how_the_person_had_come(
     assert (data["reason"], data["source"]) == ("stop", "deep_link")
 
 
+@pytest.mark.both_databases
 async def test_two_who_end_a_subscription_at_once_end_it_once(
     service: Service, tenant: Tenant, ann: str
 ) -> None:
@@ -48,6 +49,7 @@ async def test_a_foreign_or_unknown_person_cannot_be_unsubscribed(
         await leave(service, tenant, "sub_nobody")
 
 
+@pytest.mark.both_databases
 async def test_who_blocked_the_bot_stays_blocked(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
 ) -> None:
@@ -129,6 +131,7 @@ async def test_subscribing_somebody_twice_is_already_subscribed(
     check_error(answer, 409, "already_subscribed")
 
 
+@pytest.mark.both_databases
 async def test_two_who_subscribe_somebody_at_once_subscribe_them_once(
     client: httpx2.AsyncClient, ann: str
 ) -> None:
@@ -142,6 +145,7 @@ async def test_two_who_subscribe_somebody_at_once_subscribe_them_once(
     assert names.count("subscription.created") == 2
 
 
+@pytest.mark.both_databases
 async def test_who_blocked_the_bot_can_only_come_back_by_themselves(
     service: Service, client: httpx2.AsyncClient, ann: str, check_error: CheckError
 ) -> None:

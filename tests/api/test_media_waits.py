@@ -43,6 +43,7 @@ def image(url: str) -> dict[str, Any]:
     return {"type": "image", "url": url}
 
 
+@pytest.mark.both_databases
 async def test_a_hundred_messages_with_one_picture_ask_for_it_once(
     service: Service, tenant: Tenant, host: FileHost, subscribe: Subscribe
 ) -> None:
@@ -187,6 +188,7 @@ async def test_what_there_was_no_room_to_ask_about_is_sent_later(
     assert (await message_of(client, message_id))["status"] == "sent"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("service", [{**MEDIA, "check_timeout_s": 0.05}], indirect=True)
 async def test_a_host_that_takes_too_long_is_away(
     service: Service, client: httpx2.AsyncClient, send: Send, host: FileHost

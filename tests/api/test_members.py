@@ -103,6 +103,7 @@ async def test_an_email_names_one_member_in_whatever_case(
     assert await emails(client) == ["ann@shop.example"]
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_add_an_email_at_once_one_succeeds(client: httpx2.AsyncClient) -> None:
     body = {"name": "Ann", "email": "ann@shop.example"}
 
@@ -144,6 +145,7 @@ async def test_an_email_can_be_changed_to_one_that_is_free(
     assert free.json()["email"] == same.json()["email"] == "lee@shop.example"
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_take_an_email_by_a_change_at_once_one_succeeds(
     client: httpx2.AsyncClient,
 ) -> None:
@@ -177,6 +179,7 @@ async def test_who_is_removed_is_shown_apart_and_frees_their_email(
     assert anew["member_id"] != added["member_id"]
 
 
+@pytest.mark.both_databases
 async def test_who_is_erased_is_gone(
     service: Service, client: httpx2.AsyncClient, check_error: CheckError
 ) -> None:
@@ -191,6 +194,7 @@ async def test_who_is_erased_is_gone(
         assert await tx.fetch_all("SELECT * FROM core_members") == []
 
 
+@pytest.mark.both_databases
 async def test_members_are_listed_by_pages_the_newest_first(client: httpx2.AsyncClient) -> None:
     for name in "abcde":
         await add(client, f"{name}@shop.example", role="viewer" if name == "c" else "agent")
@@ -252,6 +256,7 @@ async def test_plugins_are_told_of_every_change(
     ]
 
 
+@pytest.mark.both_databases
 async def test_an_unlinked_subscriber_stays_one(
     service: Service,
     tenant: Tenant,

@@ -231,6 +231,7 @@ async def test_an_edit_after_the_deletion_is_refused(
     assert channel.edited == []
 
 
+@pytest.mark.both_databases
 async def test_what_could_not_be_deleted_may_be_edited_again(
     service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel
 ) -> None:

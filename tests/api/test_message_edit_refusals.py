@@ -135,6 +135,7 @@ async def test_a_platform_that_stays_away_ends_the_edit_after_the_usual_attempts
     assert channel.refusals == []
 
 
+@pytest.mark.both_databases
 async def test_an_edit_that_finds_the_bot_blocked_ends_the_subscription(
     service: Service, client: httpx2.AsyncClient, send: Send, ann: str, channel: RecordingChannel
 ) -> None:

@@ -93,6 +93,7 @@ async def test_what_the_person_says_at_delivery_counts(
     assert (await message_of(client, message_id))["status"] == status
 
 
+@pytest.mark.both_databases
 async def test_permissions_are_asked_for_together_by_sends_at_the_same_time(
     service: Service, client: httpx2.AsyncClient, send: Send, news: str
 ) -> None:

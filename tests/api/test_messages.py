@@ -109,6 +109,7 @@ async def test_a_message_that_must_wait_holds_back_those_behind_it_in_its_chat(
     assert channel.texts[1:] == texts
 
 
+@pytest.mark.both_databases
 async def test_lists_show_the_newest_first_and_filter(
     service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel, ann: str
 ) -> None:

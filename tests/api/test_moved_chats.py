@@ -86,6 +86,7 @@ async def test_a_message_to_a_moved_chat_is_sent_where_it_is_now(
     assert await chat_and_status(service, ann) == ("new", "active")
 
 
+@pytest.mark.both_databases
 async def test_a_platform_that_tells_of_a_move_is_believed(service: Service, ann: str) -> None:
     moved = ChatMoved(update_id="n1", chat_id="old", user=ANN, new_chat_id="newer")
 

@@ -183,6 +183,7 @@ async def test_its_waits_between_probes_grow(
     assert 15 <= platform.checks <= 26
 
 
+@pytest.mark.both_databases
 async def test_a_platform_that_only_says_it_is_well_costs_a_few_calls(
     service: Service, tenant: Tenant, people: list[str], platform: Platform, clock: FakeClock
 ) -> None:
@@ -264,6 +265,7 @@ async def test_it_fails_when_the_platform_stays_away_too_long(
     assert (await tenant.client.get(f"/v1/subscribers/{people[0]}")).json()["status"] == "active"
 
 
+@pytest.mark.both_databases
 async def test_operators_see_since_when_and_why(
     service: Service,
     tenant: Tenant,
@@ -314,6 +316,7 @@ async def test_where_nothing_waits_a_probe_ends_it(
     assert platform.calls == calls_before
 
 
+@pytest.mark.both_databases
 async def test_new_settings_of_a_channel_end_it(service: Service, tenant: Tenant) -> None:
     own = RecordingChannel(
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)

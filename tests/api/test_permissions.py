@@ -58,6 +58,7 @@ async def test_a_permission_is_made_and_shown(client: httpx2.AsyncClient) -> Non
     assert (await client.get("/v1/permissions/news")).json() == made
 
 
+@pytest.mark.both_databases
 async def test_permissions_are_listed_page_by_page_without_gap(client: httpx2.AsyncClient) -> None:
     keys = [f"p{number}" for number in range(5)]
     for key in keys:
@@ -126,6 +127,7 @@ async def test_a_key_that_is_taken_is_a_conflict(
     assert (await client.get("/v1/permissions/news")).json()["title"] == "News"
 
 
+@pytest.mark.both_databases
 async def test_a_change_keeps_what_it_leaves_out(client: httpx2.AsyncClient) -> None:
     await make(client, "news", description="Weekly", default=True)
 
@@ -194,6 +196,7 @@ async def test_the_event_carries_the_subscriber(client: httpx2.AsyncClient, ann:
     ]
 
 
+@pytest.mark.both_databases
 async def test_grants_at_once_are_told_once(client: httpx2.AsyncClient, ann: str) -> None:
     await make(client, "news")
     path = f"/v1/subscribers/{ann}/permissions/news"
@@ -241,6 +244,7 @@ async def test_who_returns_has_granted_what_they_had(
     assert await granted_by(client, subscriber_id) == ["kept"]
 
 
+@pytest.mark.both_databases
 async def test_a_default_that_is_one_no_more_stays_with_who_granted_it(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:

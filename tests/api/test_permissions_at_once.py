@@ -4,11 +4,14 @@ import asyncio
 from collections import Counter
 
 import httpx2
+import pytest
 
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.test_permissions import make
+
+pytestmark = pytest.mark.both_databases
 
 
 async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(

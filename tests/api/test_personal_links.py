@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx2
+import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
@@ -103,6 +104,7 @@ async def test_a_no_and_a_late_yes_bind_nobody(
     assert await _bound(client) == {"Ann on messenger_a"}
 
 
+@pytest.mark.both_databases
 async def test_where_whoever_was_known_has_left_the_next_is_bound_at_once(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant
 ) -> None:
@@ -114,6 +116,7 @@ async def test_where_whoever_was_known_has_left_the_next_is_bound_at_once(
     assert "Eve on messenger_b" in await _bound(client)
 
 
+@pytest.mark.both_databases
 async def test_of_two_links_that_are_opened_at_once_one_binds(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant
 ) -> None:

@@ -222,6 +222,7 @@ async def test_a_platform_that_stays_away_fails_the_file_in_the_end(
     assert len(channel.refusals) == 20 - fetching.MAX_ATTEMPTS
 
 
+@pytest.mark.both_databases
 async def test_a_file_whose_job_is_given_up_fails_even_if_a_plugin_can_not_be_told(
     service: Service,
     channel: RecordingChannel,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason, Started
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
@@ -43,6 +45,7 @@ async def test_a_message_reaches_the_chat_and_is_reported(
     assert [event["data"]["message_id"] for event in events] == [message_id]
 
 
+@pytest.mark.both_databases
 async def test_a_blocked_bot_fails_the_message_and_ends_the_subscription(
     service: Service, tenant: Tenant, channel: RecordingChannel
 ) -> None:

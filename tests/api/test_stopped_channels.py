@@ -114,6 +114,7 @@ async def test_a_banned_bot_stops_and_what_is_queued_waits(
     assert sender.texts == []
 
 
+@pytest.mark.both_databases
 async def test_of_many_calls_that_meet_the_ban_at_once_one_message_fails(
     service: Service, tenant: Tenant, subscribe: Subscribe, sender: RecordingChannel
 ) -> None:
@@ -205,6 +206,7 @@ async def _all_sent(service: Service, count: int) -> bool:
     return [status for status, _ in await statuses(service)].count("sent") == count
 
 
+@pytest.mark.both_databases
 async def test_what_expires_meanwhile_is_not_sent(
     service: Service,
     tenant: Tenant,

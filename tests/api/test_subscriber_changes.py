@@ -26,6 +26,7 @@ async def shown(client: httpx2.AsyncClient, subscriber_id: str) -> dict[str, Any
     return dict((await client.get(f"/v1/subscribers/{subscriber_id}")).json())
 
 
+@pytest.mark.both_databases
 async def test_a_change_is_answered_with_the_whole_subscriber(
     client: httpx2.AsyncClient, ann: str
 ) -> None:
@@ -80,6 +81,7 @@ async def test_null_unbinds_the_external_id_and_frees_it(
     assert bound.json()["external_id"] == "customer-1"
 
 
+@pytest.mark.both_databases
 async def test_an_external_id_is_bound_once_on_a_channel(
     client: httpx2.AsyncClient, subscribe: Subscribe, check_error: CheckError
 ) -> None:
@@ -217,6 +219,7 @@ async def test_a_language_that_was_set_stays_when_the_person_returns(
     assert (await shown(client, ann))["lang"] == "ru"
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_bind_one_external_id_at_once_one_wins(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:
@@ -230,6 +233,7 @@ async def test_of_two_who_bind_one_external_id_at_once_one_wins(
         assert statuses == {200: 1, 409: len(people) - 1}
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_open_links_with_one_external_id_at_once_both_subscribe(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:
@@ -241,6 +245,7 @@ async def test_of_two_who_open_links_with_one_external_id_at_once_both_subscribe
     assert Counter(bound) == {"customer-1": 1, None: 7}
 
 
+@pytest.mark.both_databases
 async def test_of_two_changes_of_tags_at_once_the_later_one_counts(
     client: httpx2.AsyncClient, ann: str
 ) -> None:
@@ -263,6 +268,7 @@ async def test_a_service_in_process_sees_the_attributes(
     assert subscriber.attributes == {"a": 1}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("what", ["change", "tag", "grant", "revoke", "untag"])
 async def test_who_is_changed_and_erased_at_once_is_changed_before_or_not_found(
     client: httpx2.AsyncClient, subscribe: Subscribe, what: str

@@ -47,6 +47,7 @@ async def people(
     )
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("people")
 @pytest.mark.parametrize(
     ("query", "expected"),
@@ -102,6 +103,7 @@ async def test_a_malformed_filter_is_refused_by_its_name(
     assert check_error(answer, 400, "validation_failed")["error"].startswith(f"{field}: ")
 
 
+@pytest.mark.both_databases
 @pytest.mark.usefixtures("people")
 @pytest.mark.parametrize("query", [{}, {"tag": "vip"}, {"permission": "news"}])
 async def test_a_cursor_goes_on_where_it_was_while_people_subscribe(

@@ -10,6 +10,8 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
+pytestmark = pytest.mark.both_databases
+
 
 async def found(client: httpx2.AsyncClient, text: str, **query: Any) -> list[str]:
     """First names in the order of the list, page by page of two."""

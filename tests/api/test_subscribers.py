@@ -188,6 +188,7 @@ async def test_a_text_that_nobody_wants_does_no_harm(
     assert channel.sent == []
 
 
+@pytest.mark.both_databases
 async def test_who_blocks_the_bot_is_no_subscriber_any_more(
     service: Service, client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:
@@ -311,6 +312,7 @@ async def test_a_project_has_20_tags_and_not_one_more(
     check_error(more, 409, "conflict")
 
 
+@pytest.mark.both_databases
 async def test_pages_lead_from_the_newest_to_the_oldest_without_gap_or_repetition(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:

@@ -79,6 +79,7 @@ async def test_tags_are_listed_from_the_newest_on_page_by_page(
     assert seen == names[::-1]
 
 
+@pytest.mark.both_databases
 async def test_pages_of_tags_made_at_once_have_no_gap(client: httpx2.AsyncClient) -> None:
     names = {"a", "b", "ё", "常", "Z"}
     await client.post("/v1/subscribers/links", json={"tags": sorted(names)})
@@ -214,6 +215,7 @@ async def test_another_name_changes_no_row_of_whoever_carries_the_tag(
         assert await tags_of(client, person) == ["gold"]
 
 
+@pytest.mark.both_databases
 async def test_the_new_name_is_known_everywhere_at_once_and_the_old_one_is_free(
     client: httpx2.AsyncClient, subscribe: Subscribe, check_error: CheckError
 ) -> None:
@@ -393,6 +395,7 @@ async def test_each_project_has_its_own_20_tags(
     assert (await other.client.get("/v1/tags/t0")).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_requests_at_once_make_20_tags_and_not_one_more(
     client: httpx2.AsyncClient, ann: str
 ) -> None:
@@ -408,6 +411,7 @@ async def test_requests_at_once_make_20_tags_and_not_one_more(
     assert len((await client.get("/v1/tags")).json()["data"]) == 20
 
 
+@pytest.mark.both_databases
 async def test_tags_that_are_given_renamed_and_removed_at_once_end_no_request_badly(
     client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:

@@ -220,6 +220,7 @@ async def test_what_else_a_send_says_goes_along_with_a_template(
     assert message["metadata"] == {"order": 7}
 
 
+@pytest.mark.both_databases
 async def test_sends_at_the_same_time_look_for_their_templates_together(
     service: Service,
     client: httpx2.AsyncClient,

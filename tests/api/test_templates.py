@@ -197,6 +197,7 @@ async def test_a_deleted_template_is_gone(
     check_error(await client.delete("/v1/templates/order-sent"), 404, "not_found")
 
 
+@pytest.mark.both_databases
 async def test_templates_are_listed_newest_first(client: httpx2.AsyncClient) -> None:
     for key in ("a", "b", "c"):
         await client.post("/v1/templates", json={"key": key, "text": "Hi"})

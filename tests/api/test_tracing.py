@@ -94,6 +94,7 @@ async def webhook(tenant: Tenant, webhook_receiver: WebhookReceiver) -> WebhookR
     return webhook_receiver
 
 
+@pytest.mark.both_databases
 @AND_A_WORKER
 async def test_a_send_is_one_trace_from_the_request_to_the_webhook(
     service: Service, tenant: Tenant, anna: str, webhook: WebhookReceiver, recorded: Recorded
@@ -126,6 +127,7 @@ async def test_a_send_is_one_trace_from_the_request_to_the_webhook(
     assert tried.headers["traceparent"].split("-")[1:3] == [trace_id_of(call), span_id_of(call)]
 
 
+@pytest.mark.both_databases
 @BOTH_DATABASES
 async def test_attempts_of_a_job_and_of_a_webhook_are_spans_of_the_same_trace(
     service: Service,
@@ -255,6 +257,7 @@ async def test_pages_are_named_by_their_route_and_probes_are_not_traced(
     assert requests == ["GET /docs/errors", "GET"]
 
 
+@pytest.mark.both_databases
 @BOTH_DATABASES
 async def test_jobs_that_run_together_stay_in_their_own_traces(
     make_service: ServiceFactory,
@@ -319,6 +322,7 @@ async def test_a_job_that_runs_much_later_begins_a_trace_that_links_to_its_cause
     assert [f"{link.context.span_id:016x}" for link in late.links] == [span_id_of(request)]
 
 
+@pytest.mark.both_databases
 @BOTH_DATABASES
 async def test_explain_names_the_trace_of_a_message_and_of_a_job(
     make_service: ServiceFactory, make_tenant: MakeTenant, recorded: Recorded

@@ -25,6 +25,7 @@ async def test_it_has_no_tables_of_accounts(service: Service) -> None:
     assert [name for name in tables if any(word in name for word in OF_ACCOUNTS)] == []
 
 
+@pytest.mark.both_databases
 async def test_projects_belong_to_the_operator_and_keys_change_their_members(
     service: Service, tenant: Tenant, client: httpx2.AsyncClient
 ) -> None:

@@ -223,6 +223,7 @@ async def test_a_number_that_a_message_does_not_have_is_unknown(
     assert answer.status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_an_erased_persons_pages_are_gone(
     client: httpx2.AsyncClient, service: Service, ann: Reader
 ) -> None:

@@ -31,6 +31,7 @@ def greeting(service: Service, key: str) -> str | None:
     return channel.settings.greeting
 
 
+@pytest.mark.both_databases
 async def test_another_process_takes_over_what_is_added_changed_and_removed(
     beside: Service, client: httpx2.AsyncClient, add_bot: AddBot
 ) -> None:
@@ -53,6 +54,7 @@ async def test_another_process_takes_over_what_is_added_changed_and_removed(
     assert seen == ["first", "next", "gone"]
 
 
+@pytest.mark.both_databases
 async def test_the_process_that_made_a_change_works_by_it_at_once(
     service: Service, client: httpx2.AsyncClient, add_bot: AddBot
 ) -> None:
@@ -65,6 +67,7 @@ async def test_the_process_that_made_a_change_works_by_it_at_once(
     assert (changed, greeting(service, made["channel_id"])) == ("next", "gone")
 
 
+@pytest.mark.both_databases
 async def test_a_key_that_a_process_does_not_know_is_looked_for_at_once(
     service: Service,
     make_service: ServiceFactory,
@@ -231,6 +234,7 @@ async def test_settings_that_no_key_opens_can_be_set_anew(
     assert wholly.json()["status"] == "working"
 
 
+@pytest.mark.both_databases
 async def test_settings_are_encrypted_by_the_new_key_after_a_while(
     service: Service,
     make_service: ServiceFactory,
@@ -254,6 +258,7 @@ async def test_settings_are_encrypted_by_the_new_key_after_a_while(
     assert greeting(alone, made["channel_id"]) == "kept"
 
 
+@pytest.mark.both_databases
 async def test_many_changes_at_once_leave_all_processes_with_the_same(
     service: Service, beside: Service, client: httpx2.AsyncClient, tenant: Tenant
 ) -> None:

@@ -160,6 +160,7 @@ async def test_a_sign_in_of_another_project_is_unknown_to_an_own_bot(
     assert tenant.project.name in question
 
 
+@pytest.mark.both_databases
 async def test_who_blocks_an_own_bot_leaves_its_project_alone(
     service: Service,
     tenant: Tenant,
@@ -186,6 +187,7 @@ async def test_who_blocks_an_own_bot_leaves_its_project_alone(
     assert await statuses() == ["blocked", "blocked", "blocked"]
 
 
+@pytest.mark.both_databases
 async def test_who_blocks_the_shared_bot_is_still_reached_by_the_own_one(
     service: Service, tenant: Tenant, add_bot: AddBot, start: Start
 ) -> None:
@@ -200,6 +202,7 @@ async def test_who_blocks_the_shared_bot_is_still_reached_by_the_own_one(
     assert await bot_of(service, ann["subscriber_id"]) == made["channel_id"]
 
 
+@pytest.mark.both_databases
 async def test_a_delivery_to_who_blocked_an_own_bot_ends_that_subscription_alone(
     service: Service,
     tenant: Tenant,
@@ -324,6 +327,7 @@ async def test_a_qr_code_leads_to_the_own_bot(
     assert missing.status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_who_came_by_a_channel_that_is_gone_is_reached_by_another_and_found_by_its_name(
     service: Service,
     tenant: Tenant,

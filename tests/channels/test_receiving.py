@@ -128,6 +128,7 @@ async def test_what_came_is_answered_by_whoever_runs_jobs(
     assert bot.texts == ["Hello! To start, open a link from a site that uses this bot."]
 
 
+@pytest.mark.both_databases
 async def test_another_process_goes_on_where_a_stopped_one_left_off(
     service: Service, beside: Service, platform: Platform, guests: Guests
 ) -> None:
@@ -146,6 +147,7 @@ async def test_another_process_goes_on_where_a_stopped_one_left_off(
     assert bot.most_polling == 1
 
 
+@pytest.mark.both_databases
 async def test_another_process_takes_over_when_the_lease_of_a_dead_one_is_over(
     service: Service, beside: Service, platform: Platform, guests: Guests, clock: FakeClock
 ) -> None:
@@ -280,6 +282,7 @@ async def test_a_changed_bot_is_received_for_from_the_start(
     assert platform.bots["new"].most_polling == 1
 
 
+@pytest.mark.both_databases
 async def test_links_work_at_once_while_the_platform_is_away(
     service: Service,
     make_service: ServiceFactory,

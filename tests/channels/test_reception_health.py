@@ -218,6 +218,7 @@ async def test_what_lasts_is_told_since_its_first_failure(
     assert await interrupted_since(service) == since_ms
 
 
+@pytest.mark.both_databases
 async def test_what_has_lasted_before_it_was_noticed_is_told_at_once(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
@@ -247,6 +248,7 @@ async def test_polls_write_nothing_while_nothing_changes(
     assert await interrupted_since(service) is None
 
 
+@pytest.mark.both_databases
 async def test_another_reason_takes_the_place_of_the_first(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:

@@ -221,6 +221,7 @@ async def test_a_question_of_the_day_before_yesterday_takes_no_number(
     assert await clicks(client) == []
 
 
+@pytest.mark.both_databases
 async def test_a_number_answers_what_the_bot_has_said_last(
     client: httpx2.AsyncClient, service: Service, ann: Writer
 ) -> None:

@@ -131,6 +131,7 @@ async def test_who_is_not_signed_in_comes_back_after_it(place: Place) -> None:
     assert await place.name() == "Shop"
 
 
+@pytest.mark.both_databases
 async def test_colours_and_language_are_chosen_in_the_menu_and_lead_back(place: Place) -> None:
     here = f"{place.root}/samples?text=x"
     dark = await place.owner.post("/dashboard/account/look", {"theme": "dark", "next": here})

@@ -66,6 +66,7 @@ def values_of(html: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.both_databases
 async def test_a_person_is_shown_kept_and_changed_in_a_listed_language(
     service: Service, owner: Visitor
 ) -> None:
@@ -105,6 +106,7 @@ async def test_a_language_that_is_listed_no_more_stays_when_a_person_is_changed(
     assert (kept.lang, kept.external_id) == ("de", "7")
 
 
+@pytest.mark.both_databases
 async def test_templates_permissions_and_settings_keep_each_language(
     service: Service, owner: Visitor
 ) -> None:

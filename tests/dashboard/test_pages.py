@@ -123,6 +123,7 @@ async def test_every_page_without_parameters_answers_in_an_empty_project(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.both_databases
 async def test_every_page_answers_in_a_project_that_has_everything(
     service: Service, make_tenant: MakeTenant
 ) -> None:

@@ -80,6 +80,7 @@ async def subscriber_id(service: Service, tenant: Any, ann: Person) -> str:
     return known.subscriber_id
 
 
+@pytest.mark.both_databases
 async def test_a_back_end_has_ann_asked_and_she_presses_the_number(post, ann, subscriber_id):
     asked = await post(
         "/bc-authorize",
@@ -133,6 +134,7 @@ async def test_who_has_blocked_the_bot_is_not_asked(post, service, ann, subscrib
     assert (asked.status_code, asked.json()["error"]) == (403, "access_denied")
 
 
+@pytest.mark.both_databases
 async def test_a_device_is_connected_by_code_number_and_consent(post, ann, browser, bank):
     codes = (await post("/device_authorization", scope="openid")).json()
     await browser.open(codes["verification_uri_complete"])

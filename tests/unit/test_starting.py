@@ -58,6 +58,7 @@ async def test_a_service_is_not_started_twice(make_service: ServiceFactory) -> N
         await service.start()
 
 
+@pytest.mark.both_databases
 async def test_a_service_that_is_being_started_is_not_started_beside_it(
     make_service: ServiceFactory,
 ) -> None:

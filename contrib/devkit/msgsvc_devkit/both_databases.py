@@ -1,12 +1,14 @@
 """Pytest plugin that selects the tests to run on PostgreSQL too, and records which SQL each test runs.
 
-Most tests don't depend on the database, so the short form of a suite runs them only on SQLite. The ini
-setting `both_databases` names a file that lists the others, a function or a folder per line;
-`--all-databases` runs everything on both. Without the setting everything runs on both.
+Most tests don't depend on the database, so the short form of a suite runs them only on SQLite.
+`@pytest.mark.both_databases` on a function, a class or a module runs its tests on PostgreSQL too; on a class
+that inherits its tests, `@pytest.mark.both_databases("test_one", "test_two")` selects those. The ini setting
+`both_databases_folders` lists folders whose tests all run on both. `--all-databases` runs everything on both.
 
 `--record-statements FILE` appends a line of JSON for each test: its name, the database, its duration in
 seconds, and every SQL statement that the product executed, with the function that contains it.
-`--check-statements` fails a run in which such a function was reached on SQLite but not on PostgreSQL.
+`--check-statements` fails a run in which such a function was reached on SQLite but not on PostgreSQL, and
+names the cheapest test to mark for it.
 """
 
 import json
@@ -25,6 +27,7 @@ from msgsvc_core.db.tx import Tx
 from msgsvc_core.db.write_batch import WriteBatch
 
 MARKER = "both_databases"
+FOLDERS = "both_databases_folders"
 
 #: Functions never reached on PostgreSQL: what looks at the free pages of the file.
 ON_SQLITE_ALONE = frozenset({"msgsvc_core.jobs.steps:repeat"})
@@ -48,11 +51,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--check-statements", action="store_true", help="fail where SQL was run on SQLite alone"
     )
-    parser.addini(MARKER, "a file with the tests that run on both databases in the short form")
+    parser.addini(FOLDERS, "folders whose tests all run on both databases", type="paths")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", f"{MARKER}: runs on both databases in the short form too")
+    config.addinivalue_line(
+        "markers", f"{MARKER}(*names): runs on both databases in the short form too"
+    )
     path = config.getoption("record_statements")
     if path or config.getoption("check_statements"):
         config.pluginmanager.register(StatementRecorder(config, path))
@@ -60,36 +65,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    listed = config.getini(MARKER)
-    if not listed or config.getoption("all_databases"):
+    if config.getoption("all_databases"):
         return
-    chosen = read_chosen(config.rootpath / listed)
-    dropped = set(only_on_postgresql(items, chosen))
+    dropped = set(only_on_postgresql(items, config.getini(FOLDERS)))
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
 
 
-def read_chosen(path: Path) -> frozenset[str]:
-    """The tests and folders in a list. An indented line is a comment on the line above it."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return frozenset(line for line in lines if line and not line.startswith(("#", " ")))
-
-
 def only_on_postgresql(
-    items: Sequence[pytest.Item], chosen: frozenset[str]
+    items: Sequence[pytest.Item], folders: Sequence[Path]
 ) -> Iterator[pytest.Item]:
     """The PostgreSQL items that have a SQLite twin and are not selected."""
     on_sqlite = {name for item in items if (name := _twin_name(item, "sqlite"))}
     for item in items:
-        name = _twin_name(item, "postgresql")
-        if name in on_sqlite and not item.get_closest_marker(MARKER):
-            function = function_of(item.nodeid)
-            folders = (
-                f"{parent.as_posix()}/" for parent in Path(function.partition("::")[0]).parents
-            )
-            if function not in chosen and chosen.isdisjoint(folders):
-                yield item
+        if _twin_name(item, "postgresql") in on_sqlite and not (
+            _is_marked(item) or any(item.path.is_relative_to(folder) for folder in folders)
+        ):
+            yield item
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    name = getattr(item, "originalname", item.name)
+    return any(not mark.args or name in mark.args for mark in item.iter_markers(MARKER))
 
 
 def function_of(nodeid: str) -> str:
@@ -124,8 +122,9 @@ class StatementRecorder:
         self._config = config
         self._path = path
         self._reached: set[tuple[str, str]] = set()
-        #: The functions reached on each database, in all processes of the run.
-        self._sites: dict[str, set[str]] = {"sqlite": set(), "postgresql": set()}
+        #: The functions reached on each database in all processes of the run, each with the CPU seconds and
+        #: the name of the cheapest test that reaches it.
+        self._sites: dict[str, dict[str, tuple[float, str]]] = {"sqlite": {}, "postgresql": {}}
         self._patches = pytest.MonkeyPatch()
 
     def pytest_sessionstart(self) -> None:
@@ -144,38 +143,37 @@ class StatementRecorder:
     def pytest_testnodedown(self, node: Any) -> None:
         """Merges the functions that a worker of pytest-xdist has reached."""
         for database, sites in getattr(node, "workeroutput", {}).get(_SITES, {}).items():
-            self._sites[database] |= set(sites)
+            self._add(database, {site: (cpu_s, test) for site, (cpu_s, test) in sites.items()})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self._patches.undo()
         if (output := getattr(self._config, "workeroutput", None)) is not None:
-            output[_SITES] = {database: sorted(sites) for database, sites in self._sites.items()}
+            output[_SITES] = self._sites
         elif self._on_sqlite_alone() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if missing := self._on_sqlite_alone():
             terminalreporter.section("SQL that no test ran on PostgreSQL")
-            terminalreporter.line(
-                f"Mark a test that reaches it `{MARKER}`, or list the tests anew."
-            )
+            terminalreporter.line(f"Mark a test that reaches it `{MARKER}`; the cheapest is named.")
             for site in missing:
-                terminalreporter.line(f"  {site}")
+                terminalreporter.line(f"  {site}: {self._sites['sqlite'][site][1]}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._reached.clear()
         started_s = time.process_time()
         result = yield
-        database = database_of(item)
+        database, test = database_of(item), function_of(item.nodeid)
+        cpu_s = round(time.process_time() - started_s, 3)
         if database is not None:
-            self._sites[database] |= {site for site, _ in self._reached}
+            self._add(database, {site: (cpu_s, test) for site, _ in self._reached})
         if self._path is not None:
             record = {
-                "test": function_of(item.nodeid),
+                "test": test,
                 "database": database,
-                "cpu_s": round(time.process_time() - started_s, 3),
+                "cpu_s": cpu_s,
                 "statements": sorted(self._reached),
             }
             # Unbuffered: the workers of pytest-xdist append whole lines to one file.
@@ -183,12 +181,17 @@ class StatementRecorder:
                 file.write(json.dumps(record).encode() + b"\n")
         return result
 
+    def _add(self, database: str, sites: Mapping[str, tuple[float, str]]) -> None:
+        known = self._sites[database]
+        for site, test in sites.items():
+            known[site] = min(test, known.get(site, test))
+
     def _on_sqlite_alone(self) -> list[str]:
         """Functions reached on SQLite only. None in a run without any PostgreSQL."""
         on_postgresql = self._sites["postgresql"]
         if not on_postgresql or not self._config.getoption("check_statements"):
             return []
-        return sorted(self._sites["sqlite"] - on_postgresql - ON_SQLITE_ALONE)
+        return sorted(self._sites["sqlite"].keys() - on_postgresql.keys() - ON_SQLITE_ALONE)
 
     def _recording(self, method: Any) -> Any:
         def recorded(target: Any, subject: str, *arguments: Any, **named: Any) -> Any:

@@ -3,10 +3,14 @@
 import asyncio
 from itertools import count
 
+import pytest
+
 from msgsvc_core.channels import ButtonPressed, MessageReceived
 from msgsvc_devkit import settled
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
+
+pytestmark = pytest.mark.both_databases
 
 _numbers = count(1)
 

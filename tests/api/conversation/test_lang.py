@@ -64,6 +64,7 @@ async def test_it_is_nobody_elses(ann: Talker, boris: Talker, tenant: Tenant) ->
     assert (await shown_of(tenant))["lang"] == "en"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("text", "said"),
     [("/lang en", ENGLISH), ("/LANG Русский", RUSSIAN), ("/lang english", ENGLISH)],

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from msgsvc_core.channels import Blocked, ChannelUser, Unblocked
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
@@ -70,6 +72,7 @@ async def test_a_stranger_is_greeted_and_told_what_to_do(ann: Talker, tenant: Te
     assert (await tenant.client.get("/v1/subscribers")).json()["data"] == []
 
 
+@pytest.mark.both_databases
 async def test_who_blocked_the_bot_and_starts_it_again_is_subscribed(
     ann: Talker, tenant: Tenant
 ) -> None:
@@ -95,6 +98,7 @@ async def test_who_lets_the_bot_write_again_is_unsubscribed_until_they_start(
     assert len(ann.shown) == said
 
 
+@pytest.mark.both_databases
 async def test_an_unblock_that_comes_late_ends_no_subscription(ann: Talker, tenant: Tenant) -> None:
     await ann.subscribe(tenant)
     await ann.receive(Blocked(update_id="b1", **ann.who))

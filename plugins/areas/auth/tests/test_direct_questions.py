@@ -186,6 +186,7 @@ async def test_code_of_a_question_is_nowhere(ask, ann, client):
     assert answer.status_code == 404
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("gone", ["unsubscribed", "blocked"])
 async def test_who_has_left_or_blocked_the_bot_is_not_asked(
     ask, service, tenant, subscriber, ann, gone
@@ -250,6 +251,7 @@ async def test_person_is_asked_so_often_an_hour(ask, ann, clock):
     assert await ask()
 
 
+@pytest.mark.both_databases
 async def test_of_questions_at_once_no_more_wait_than_may(ask):
     asked = await asyncio.gather(*(ask() for _ in range(8)), return_exceptions=True)
 

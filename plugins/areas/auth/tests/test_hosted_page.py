@@ -300,6 +300,7 @@ async def test_pressing_try_again_on_an_old_page_goes_on_with_what_waits(browser
     assert browser.link() == link
 
 
+@pytest.mark.both_databases
 async def test_callback_that_was_changed_meanwhile_gets_the_code(browser, client, ann):
     await browser.open()
     await ann.press(await ann.open(browser.link()), "Yes")
@@ -355,6 +356,7 @@ async def test_page_speaks_the_language_that_is_asked_for(service, link, query, 
     assert ("Вход в Shop" in page.text) == (lang == "ru")
 
 
+@pytest.mark.both_databases
 async def test_switching_the_language_keeps_the_sign_in_and_turns_the_bots_question(
     browser, bob, ann
 ):

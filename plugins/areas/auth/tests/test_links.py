@@ -55,6 +55,7 @@ async def test_link_is_read_changed_and_deleted(client):
     assert (await client.get(path)).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_list_goes_from_page_to_page_newest_first(client):
     for number in range(3):
         await client.post("/v1/auth/links", json={**BODY, "slug": f"shop-{number}"})
@@ -119,6 +120,7 @@ async def test_callback_that_breaks_a_rule_is_refused(client, link, method):
     assert response.json()["error"].startswith("callback_url: ")
 
 
+@pytest.mark.both_databases
 async def test_person_who_opens_a_static_link_is_asked_at_once(client, link, ann):
     question = await ann.open(link["links"]["messenger_a"])
 

@@ -69,6 +69,7 @@ async def test_waiting_request_is_told_of_a_yes_in_another_process(
         assert (await request).json()["status"] == "confirmed"
 
 
+@pytest.mark.both_databases
 async def test_waiting_request_hears_of_a_yes_in_another_process(
     service, make_service, client, session, ann, monkeypatch
 ):

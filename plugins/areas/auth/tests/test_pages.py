@@ -134,6 +134,7 @@ async def test_a_link_shows_what_to_write_where_it_can_not_lead_to_the_question(
     assert [button.text for [button, *_] in person.shown.message.buttons][:1] == ["Yes"]
 
 
+@pytest.mark.both_databases
 async def test_a_link_is_made_changed_and_deleted(make_service: Any) -> None:
     service = await make_service(**WITH_DASHBOARD)
     project = await service.projects.create("Shop")

@@ -172,6 +172,7 @@ async def test_the_page_says_that_it_is_checked_and_is_out_of_date_afterwards(
     assert told == ["pending", "changed"]
 
 
+@pytest.mark.both_databases
 async def test_an_outage_is_waited_for_with_the_same_code(
     service: Service, browser: Browser, page: RecordingPage, clock: FakeClock
 ) -> None:
@@ -267,6 +268,7 @@ async def test_a_code_that_comes_after_the_bots_yes_signs_nobody_in(
     assert [each["first_name"] for each in people] == ["Ann"]
 
 
+@pytest.mark.both_databases
 async def test_a_new_visit_makes_the_state_of_the_earlier_one_worthless(
     service: Service, browser: Browser, page: RecordingPage
 ) -> None:
@@ -298,6 +300,7 @@ async def test_an_answer_needs_the_cookie_of_its_visit(
     assert page.exchanged == []
 
 
+@pytest.mark.both_databases
 async def test_an_answer_that_comes_often_at_once_is_exchanged_once(
     service: Service, browser: Browser, page: RecordingPage
 ) -> None:
@@ -370,6 +373,7 @@ async def test_a_number_that_is_none_does_not_stop_the_sign_in(
     assert await contacts_of(service, tenant, person["subscriber_id"]) == Contacts()
 
 
+@pytest.mark.both_databases
 async def test_a_channel_that_lost_its_page_meanwhile_is_a_refusal(
     service: Service, browser: Browser, page: RecordingPage
 ) -> None:

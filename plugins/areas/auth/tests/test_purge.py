@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from msgsvc_auth import store
 from msgsvc_auth.jobs import DAY_MS
 from msgsvc_auth.mini_app import store as mini_app_store
@@ -32,6 +34,7 @@ async def test_sessions_go_a_step_at_a_time(
     assert found == Purged(left=["x5"], steps=[2, 2, 1])
 
 
+@pytest.mark.both_databases
 async def test_requests_go_a_step_at_a_time(
     service: Service, tenant: Tenant, clock: FakeClock
 ) -> None:

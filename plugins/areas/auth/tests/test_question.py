@@ -74,6 +74,7 @@ async def test_bot_asks_in_the_language_of_the_site_if_it_names_one(client, ann)
     assert question.message.text.startswith("Войти в Shop?\n")
 
 
+@pytest.mark.both_databases
 async def test_braces_in_a_projects_name_are_shown_as_they_are(service, make_tenant, ann):
     tenant = await make_tenant(service, "{Shop} %s")
     session = (await tenant.client.post("/v1/auth/session", json={})).json()
@@ -219,6 +220,7 @@ async def test_two_presses_of_yes_give_one_code(open_link, ann, status, events):
     assert ann.notice == "You are already signed in."
 
 
+@pytest.mark.both_databases
 async def test_presses_of_yes_at_the_same_moment_give_one_code(open_link, ann, service, events):
     question = await open_link(ann)
     yes = ann.button(question, "Yes").data
@@ -297,6 +299,7 @@ async def test_first_yes_of_two_people_wins(open_link, ann, bob, client, status,
     assert (ann.shown.message.text, ann.notice) == (LATE, LATE)
 
 
+@pytest.mark.both_databases
 async def test_of_two_people_at_the_same_moment_one_is_subscribed(open_link, ann, bob, events):
     pressing = [
         (person, person.pressing(message.message.buttons[0][0].data, message.message_ref))
@@ -362,6 +365,7 @@ async def test_unknown_start_payload_is_answered(ann, payload):
     assert (await ann.open(f"https://bot?start={payload}")).message.text == INVALID_LINK
 
 
+@pytest.mark.both_databases
 async def test_yes_to_a_project_disabled_meanwhile_only_tells(
     open_link, ann, service, tenant, status
 ):

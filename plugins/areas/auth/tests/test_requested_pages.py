@@ -149,6 +149,7 @@ async def test_number_that_was_picked_is_told(browser, request_page, exchange, a
     assert (await exchange(code)).method == "number"
 
 
+@pytest.mark.both_databases
 async def test_of_exchanges_at_once_one_gets_the_person(browser, request_page, exchange, ann):
     code = await code_on(browser, ann, await request_page())
 
@@ -157,6 +158,7 @@ async def test_of_exchanges_at_once_one_gets_the_person(browser, request_page, e
     assert len([person for person in people if person is not None]) == 1
 
 
+@pytest.mark.both_databases
 async def test_codes_of_plugins_and_of_sites_are_not_taken_for_each_other(
     browser, request_page, exchange, sign_in, client, ann
 ):

@@ -43,6 +43,7 @@ async def open_sessions(by, count, **body):
     return [answer.status_code for answer in answers]
 
 
+@pytest.mark.both_databases
 async def test_two_processes_let_through_what_one_would(start, make_tenant):
     one, other = await start(), await start()
     tenant = await make_tenant(one)
@@ -123,6 +124,7 @@ async def test_guesses_at_a_password_are_counted_over_a_restart(start):
     assert not window.allowed
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("ahead_ms", "allowed"), [(SKEW_MS, False), (SKEW_MS + 1, True)])
 async def test_hits_of_a_clock_that_was_far_ahead_are_forgotten(start, clock, ahead_ms, allowed):
     service = await start()

@@ -173,6 +173,7 @@ async def test_code_of_a_page_gives_the_person_once(provider, clock, number, met
     assert await exchange(provider, code) is None
 
 
+@pytest.mark.both_databases
 async def test_of_many_exchanges_of_a_code_one_gets_the_person(provider):
     code = await code_of_page(provider)
 
@@ -210,6 +211,7 @@ async def test_question_that_was_answered_by_yes_is_taken_once(provider, clock, 
     assert await take(provider, ask.session_id) is None
 
 
+@pytest.mark.both_databases
 async def test_of_many_takes_of_a_session_one_gets_the_person(provider):
     ask = await asked(provider)
     await provider.answer(ask.session_id, "Yes")

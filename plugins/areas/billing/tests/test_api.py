@@ -55,6 +55,7 @@ async def test_a_project_sees_how_its_account_stands(
     assert project["plan"] == "free"
 
 
+@pytest.mark.both_databases
 async def test_a_project_sees_its_own_lines_and_days_and_no_other_projects(
     client: httpx2.AsyncClient, service: Service, payer: Payer, clock: FakeClock
 ) -> None:
@@ -139,6 +140,7 @@ async def test_messages_that_arrived_are_charged_where_they_have_a_price(
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_of_100_people_who_say_yes_at_once_with_10_credits_10_are_charged_and_all_get_in(
     make_service: ServiceFactory, make_tenant: Any
 ) -> None:

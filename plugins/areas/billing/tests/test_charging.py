@@ -87,6 +87,7 @@ async def test_after_the_last_credit_paid_operations_end_in_three_days_and_login
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_a_pack_ends_the_block_at_once(payer: Payer, clock: FakeClock) -> None:
     await payer.spend_all()
     clock.advance(4 * DAY)
@@ -99,6 +100,7 @@ async def test_a_pack_ends_the_block_at_once(payer: Payer, clock: FakeClock) -> 
     assert await payer.standing() == "ok"
 
 
+@pytest.mark.both_databases
 async def test_the_next_month_ends_the_block_before_its_job_runs(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
@@ -139,6 +141,7 @@ async def test_a_mass_send_takes_what_there_is_and_gives_back_what_did_not_take_
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_an_allowance_of_a_month_that_is_over_is_not_given_back(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
@@ -161,6 +164,7 @@ async def test_packs_can_be_taken_back_but_not_more_than_there_are(payer: Payer)
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_of_100_charges_at_once_with_10_credits_10_are_paid(payer: Payer) -> None:
     await payer.charge("before", quantity=95)
     await payer.grant(5)
@@ -174,6 +178,7 @@ async def test_of_100_charges_at_once_with_10_credits_10_are_paid(payer: Payer) 
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_of_the_same_charge_told_20_times_at_once_one_is_made(payer: Payer) -> None:
     await asyncio.gather(*(payer.charge("ses_1") for _ in range(20)))
 
@@ -183,6 +188,7 @@ async def test_of_the_same_charge_told_20_times_at_once_one_is_made(payer: Payer
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_a_plan_that_gives_nothing_blocks_from_the_third_day_unless_a_pack_is_there(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
@@ -204,6 +210,7 @@ async def test_a_plan_that_gives_nothing_blocks_from_the_third_day_unless_a_pack
     assert await payer.is_even()
 
 
+@pytest.mark.both_databases
 async def test_blocked_accounts_are_counted_for_who_runs_the_installation(
     payer: Payer, clock: FakeClock
 ) -> None:

@@ -31,6 +31,7 @@ def payer(service: Service, owner: Visitor) -> Payer:
     return Payer(service, owner.account_id, owner.project_id)
 
 
+@pytest.mark.both_databases
 async def test_an_owner_sees_what_is_left_and_what_is_about_to_end(
     owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:
@@ -48,6 +49,7 @@ async def test_an_owner_sees_what_is_left_and_what_is_about_to_end(
     assert "Paid operations are blocked" in blocked
 
 
+@pytest.mark.both_databases
 async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_it(
     service: Service, owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:
@@ -84,6 +86,7 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     assert len(saved.text.splitlines()) == 53
 
 
+@pytest.mark.both_databases
 async def test_who_is_blocked_writes_to_nobody_by_the_dashboard_either(
     service: Service, owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:
@@ -133,6 +136,7 @@ async def test_a_project_of_the_operator_says_that_nobody_pays(
     assert "No charges yet" in (await member.get("/billing/ledger")).text
 
 
+@pytest.mark.both_databases
 async def test_the_operator_finds_an_account_gives_it_credits_and_changes_its_plan(
     service: Service, owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:

@@ -55,6 +55,7 @@ async def five(service: Service, tenant: Tenant, people: AddPeople) -> list[str]
     return ids
 
 
+@pytest.mark.both_databases
 async def test_an_audience_are_those_who_meet_every_filter(
     service: Service, tenant: Tenant, client: httpx2.AsyncClient, five: list[str]
 ) -> None:
@@ -81,6 +82,7 @@ async def test_an_audience_are_those_who_meet_every_filter(
         assert "subscriber_ids" not in done["audience"]
 
 
+@pytest.mark.both_databases
 async def test_who_is_left_out_is_counted_by_the_first_reason(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:

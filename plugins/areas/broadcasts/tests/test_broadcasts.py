@@ -110,6 +110,7 @@ async def test_value_that_does_not_fit_fails_that_recipient_alone(
     assert failed["reason"] == "invalid_message"
 
 
+@pytest.mark.both_databases
 async def test_who_blocked_the_bot_is_failed_and_unsubscribed(
     service: Service, client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:

@@ -50,6 +50,7 @@ def told(page: Any) -> list[str]:
     return [" ".join(each.split()) for each in plain]
 
 
+@pytest.mark.both_databases
 async def test_people_are_counted_once_for_each_button_that_they_press(
     service: Service, tenant: Tenant, people: AddPeople, channel: RecordingChannel
 ) -> None:

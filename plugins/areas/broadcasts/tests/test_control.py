@@ -159,6 +159,7 @@ async def test_paused_broadcast_can_be_cancelled(
     assert len(await events(tenant.client, "broadcast.cancelled")) == 1
 
 
+@pytest.mark.both_databases
 async def test_scheduled_broadcast_is_cancelled_at_once_and_never_begins(
     service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
 ) -> None:
@@ -174,6 +175,7 @@ async def test_scheduled_broadcast_is_cancelled_at_once_and_never_begins(
     assert len(await events(tenant.client, "broadcast.cancelled")) == 1
 
 
+@pytest.mark.both_databases
 async def test_people_who_leave_or_are_erased_meanwhile_are_skipped(
     service: Service, tenant: Tenant, gate: Gate
 ) -> None:
@@ -206,6 +208,7 @@ async def test_what_does_not_fit_its_status_is_a_conflict(
     assert status in answer.json()["error"]
 
 
+@pytest.mark.both_databases
 async def test_ended_broadcast_can_be_neither_cancelled_nor_paused(
     tenant: Tenant, service: Service
 ) -> None:
@@ -260,6 +263,7 @@ async def test_pace_of_a_minute_is_kept(
     assert counts(done) == (50, 0, 0, 50)
 
 
+@pytest.mark.both_databases
 async def test_fast_pace_is_kept_by_who_waits_for_the_next(
     service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
 ) -> None:

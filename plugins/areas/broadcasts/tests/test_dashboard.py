@@ -205,6 +205,7 @@ async def test_a_broadcast_is_titled_by_its_name_and_else_by_its_text(
     assert "name" in long.text
 
 
+@pytest.mark.both_databases
 async def test_one_like_another_to_some_by_their_ids_begins_without_an_audience(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:
@@ -321,6 +322,7 @@ async def test_pages_speak_with_the_texts_of_their_area_and_the_frame_with_its_o
     assert "Отправлено <b" in shown.text
 
 
+@pytest.mark.both_databases
 async def test_a_scheduled_broadcast_says_when_it_goes_out_by_the_clock_of_who_reads(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:
@@ -400,6 +402,7 @@ async def test_a_broadcast_is_held_and_ended_by_who_may(
     assert "Cancelled" in over.text
 
 
+@pytest.mark.both_databases
 async def test_a_time_is_by_the_clock_of_who_sends(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:

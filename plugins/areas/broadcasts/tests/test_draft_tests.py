@@ -176,6 +176,7 @@ async def test_who_may_not_send_to_all_sends_no_test_and_none_to_other_projects(
     assert await messages(tenant) == []
 
 
+@pytest.mark.both_databases
 async def test_who_got_the_last_test_is_forgotten_with_the_subscriber_and_with_the_member(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:

@@ -44,6 +44,7 @@ async def test_a_recipient_whose_answer_was_lost_is_sent_to_again_with_the_same_
     assert (len(repeatable.keys), len(repeatable.sent)) == (4, 3)
 
 
+@pytest.mark.both_databases
 async def test_those_in_hand_at_a_crash_are_sent_to_again(
     service: Service,
     client: Any,

@@ -27,6 +27,7 @@ async def outcomes(client: httpx2.AsyncClient, job_id: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.both_databases
 async def test_recipients_are_found_by_what_became_of_them(
     client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel, clock: FakeClock
 ) -> None:
@@ -52,6 +53,7 @@ async def test_recipients_are_found_by_what_became_of_them(
     assert [each["unknown"] for each in (done, told)] == [1, 1]
 
 
+@pytest.mark.both_databases
 async def test_those_in_doubt_get_it_again_only_as_far_as_the_audiences_permission_is_granted(
     client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:
@@ -88,6 +90,7 @@ async def all_pages(client: httpx2.AsyncClient, job_id: str, **query: str) -> li
         query["cursor"] = page["next_cursor"]
 
 
+@pytest.mark.both_databases
 async def test_pages_of_one_status_hold_each_recipient_once(
     client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:
@@ -101,6 +104,7 @@ async def test_pages_of_one_status_hold_each_recipient_once(
     assert [each["subscriber_id"] for each in seen] == ids[::-1]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("status", ["failed", "skipped", "unknown"])
 async def test_who_did_not_get_it_is_found_by_an_index(
     service: Service, tenant: Tenant, status: RecipientStatus
@@ -132,6 +136,7 @@ async def test_who_did_not_get_it_is_found_by_an_index(
     assert "TEMP B-TREE" not in plan
 
 
+@pytest.mark.both_databases
 async def test_who_waits_is_found_wherever_the_walk_has_come_to(
     service: Service, tenant: Tenant, people: AddPeople
 ) -> None:
@@ -170,6 +175,7 @@ async def test_who_waits_is_found_wherever_the_walk_has_come_to(
     assert {each["status"] for each in cancelled} == {"skipped"}
 
 
+@pytest.mark.both_databases
 async def test_ledger_is_kept_as_long_as_the_setting_says(
     service: Service,
     client: httpx2.AsyncClient,

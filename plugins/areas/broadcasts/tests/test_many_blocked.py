@@ -117,6 +117,7 @@ async def test_a_broadcast_is_written_down_though_the_database_gives_a_step_up(
     assert await unknown(tenant.client) == []
 
 
+@pytest.mark.both_databases
 async def test_a_batch_is_written_down_though_the_database_gives_its_end_up(
     tenant: Tenant, people: AddPeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:

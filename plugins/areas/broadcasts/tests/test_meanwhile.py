@@ -60,6 +60,7 @@ async def test_tag_that_is_gone_when_it_begins_cancels_it(
     assert len(await events(tenant.client, "broadcast.cancelled")) == 1
 
 
+@pytest.mark.both_databases
 async def test_permission_that_is_gone_when_it_begins_cancels_it(
     service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
 ) -> None:
@@ -180,6 +181,7 @@ async def test_project_that_is_removed_in_the_middle_leaves_no_job(
 # ---- pauses --------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 async def test_broadcast_can_be_paused_at_once_and_resumed(
     service: Service, tenant: Tenant, gate: Gate
 ) -> None:
@@ -333,6 +335,7 @@ async def test_people_are_erased_while_the_platform_says_that_they_are_gone(
 # ---- what is kept, and what can't be done --------------------------------------------------------
 
 
+@pytest.mark.both_databases
 async def test_broadcast_that_is_cancelled_before_it_begins_keeps_no_ids(
     service: Service, tenant: Tenant
 ) -> None:

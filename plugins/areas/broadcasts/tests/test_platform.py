@@ -32,6 +32,7 @@ from .conftest import (
 IN_DOUBT = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
 
 
+@pytest.mark.both_databases
 async def test_who_is_in_doubt_is_unknown_and_sent_to_again_on_demand_alone(
     client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:
@@ -108,6 +109,7 @@ async def test_banned_bot_costs_one_recipient_and_the_others_wait(
     assert counts(done) == (49, 1, 0, 50)
 
 
+@pytest.mark.both_databases
 async def test_permission_that_is_revoked_meanwhile_is_kept_to(
     service: Service, client: httpx2.AsyncClient, people: AddPeople, clock: FakeClock
 ) -> None:
@@ -146,6 +148,7 @@ async def test_what_expires_before_it_is_sent_is_skipped(
     assert {each["error"] for each in await recipients(client, job_id)} == {"expired"}
 
 
+@pytest.mark.both_databases
 async def test_single_messages_are_sent_beside_a_broadcast(
     service: Service, client: httpx2.AsyncClient, people: AddPeople, channel: RecordingChannel
 ) -> None:
@@ -313,6 +316,7 @@ async def test_a_broadcast_that_is_not_paid_for_is_refused(paying: Any, books: B
     assert (await paying.client.get("/v1/broadcast")).json()["data"] == []
 
 
+@pytest.mark.both_databases
 async def test_lists_are_newest_first_by_pages_and_status(
     client: httpx2.AsyncClient, people: AddPeople
 ) -> None:

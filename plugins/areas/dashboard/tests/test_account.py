@@ -200,6 +200,7 @@ async def test_who_has_no_password_keeps_a_second_factor_by_its_codes(
     assert (used.status_code, old.status_code, removed.status_code) == (400, 400, 303)
 
 
+@pytest.mark.both_databases
 async def test_whoever_reads_russian_is_refused_in_russian(service: Service) -> None:
     ann = await signed_in(service)
     path = "/dashboard/account"
@@ -290,6 +291,7 @@ async def test_a_password_is_set_under_the_second_factor_by_its_code(
     assert 'name="code"' in page.text
 
 
+@pytest.mark.both_databases
 async def test_an_operator_makes_disables_and_enables_accounts(service: Service) -> None:
     project = await service.projects.create("Shop")
     root = await stranger(service, project.project_id, is_operator=True)

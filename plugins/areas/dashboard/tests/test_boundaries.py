@@ -167,6 +167,7 @@ async def test_who_is_removed_or_signed_out_while_they_send_a_form_changes_nothi
     assert "Mine now" not in shown.text
 
 
+@pytest.mark.both_databases
 async def test_an_admin_takes_no_owners_email_and_speaks_for_none_in_messengers(
     service: Service,
 ) -> None:

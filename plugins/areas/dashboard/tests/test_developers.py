@@ -259,6 +259,7 @@ async def test_the_project_is_renamed_and_given_words(make_service: ServiceFacto
     assert "<script>alert" not in shown.text
 
 
+@pytest.mark.both_databases
 async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceFactory) -> None:
     service = await make_service(jobs={"runner": "none"}, **WITH_DASHBOARD)
     project = await service.projects.create("Shop")

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
@@ -31,6 +33,7 @@ async def shares(tx: Tx) -> int:
     return found
 
 
+@pytest.mark.both_databases
 async def test_events_are_counted_by_day_also_by_many_transactions_at_once(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:

@@ -53,6 +53,7 @@ def check_escaped(text: str) -> None:
     assert "&lt;script&gt;alert(1)" in text
 
 
+@pytest.mark.both_databases
 async def test_a_team_finds_a_person_and_changes_what_is_known_of_them(
     service: Service, owner: Visitor
 ) -> None:
@@ -314,6 +315,7 @@ def test_a_count_is_typed_with_separators_or_without(typed: str, count: int | No
     assert typed_count(typed) == count
 
 
+@pytest.mark.both_databases
 async def test_a_permissions_texts_are_changed_per_language(
     service: Service, owner: Visitor
 ) -> None:

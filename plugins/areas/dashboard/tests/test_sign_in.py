@@ -19,6 +19,7 @@ async def service(make_service: ServiceFactory) -> Service:
     return await make_service(**WITH_DASHBOARD)
 
 
+@pytest.mark.both_databases
 async def test_somebody_signs_in_sees_their_project_and_signs_out(service: Service) -> None:
     ann = await new_account(service)
     async with service.db.transaction() as tx:

@@ -27,6 +27,7 @@ def link_in(page: str) -> str:
     return unescape(match[1])
 
 
+@pytest.mark.both_databases
 async def test_somebody_is_invited_joins_changes_their_role_and_is_removed(
     service: Service,
 ) -> None:

@@ -51,6 +51,7 @@ async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
     assert (changed["version"], again["version"]) == (2, 2)
 
 
+@pytest.mark.both_databases
 async def test_changes_at_once_are_versions_one_after_another(shop: Shop) -> None:
     drip_id = (await shop.call("/drips", **BODY))["drip_id"]
     changes = [
@@ -93,6 +94,7 @@ async def test_name_that_nobody_can_read_is_refused(shop: Shop, name: str) -> No
     assert "name" in answer.json()["error"]
 
 
+@pytest.mark.both_databases
 async def test_enrollment_is_found_by_its_id_and_by_the_person(
     shop: Shop, make_tenant: Any
 ) -> None:
@@ -114,6 +116,7 @@ async def test_enrollment_is_found_by_its_id_and_by_the_person(
         assert refusal(answer) == (404, "not_found")
 
 
+@pytest.mark.both_databases
 async def test_chains_and_enrollments_are_listed_newest_first_by_page(shop: Shop) -> None:
     chains = [await shop.chain("one") for _ in range(3)]
     people = [await shop.person(f"P{number}") for number in range(3)]

@@ -23,6 +23,7 @@ async def service(make_service: ServiceFactory) -> Service:
     return await make_service(**{**WITH_DRIP, "extra_plugins": plugins})
 
 
+@pytest.mark.both_databases
 async def test_a_chain_is_built_step_by_step(shop: Shop) -> None:
     admin = await visitor(shop.service, shop.project_id, "admin")
 
@@ -196,6 +197,7 @@ async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: S
     assert (await shop.client.get(f"/v1/drips/{drip_id}")).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_people_are_counted_by_version_and_no_further_than_asked(shop: Shop) -> None:
     drip_id = await shop.chain("One", "Two")
     for name in ("Ann", "Bob", "Cy"):

@@ -97,6 +97,7 @@ def test_step_that_missed_its_time_by_an_hour_waits_for_the_next(now: str, later
     assert (found if found is None else iso(found)) == later
 
 
+@pytest.mark.both_databases
 async def test_chain_keeps_its_time_of_day_over_a_change_of_the_clocks(
     shop: Shop, clock: FakeClock
 ) -> None:

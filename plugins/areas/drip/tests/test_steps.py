@@ -43,6 +43,7 @@ async def test_every_step_and_the_end_are_told(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.both_databases
 async def test_enrollment_shows_where_somebody_is(shop: Shop) -> None:
     drip_id = await shop.chain("one", "two")
     subscriber_id = await shop.person()

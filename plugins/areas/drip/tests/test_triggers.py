@@ -191,6 +191,7 @@ async def test_one_event_may_end_a_chain_and_begin_it_anew(shop: Shop) -> None:
     assert await _inside(shop, drip_id) == [(ann, "stopped"), (ann, "active")]
 
 
+@pytest.mark.both_databases
 async def test_who_leaves_or_blocks_is_stopped(shop: Shop) -> None:
     drip_id = await shop.chain("one")
     ann, bob = await shop.person("Ann"), await shop.person("Bob")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from msgsvc_devkit import settled
 from msgsvc_devkit.fixtures import Tenant
 
@@ -50,6 +52,7 @@ async def test_several_files_are_one_answer_until_done(desk: Desk, ann: Talker) 
     assert [file["filename"] for file in kept["answers"][0]["value"]] == ["one.txt", "two.txt"]
 
 
+@pytest.mark.both_databases
 async def test_a_file_that_can_not_be_fetched_is_asked_for_again(desk: Desk, ann: Talker) -> None:
     form = await desk.form(FILE, NOTE)
     await ann.open("contact")

@@ -17,6 +17,7 @@ from .orders import ORDER, events, made, values
 from .talker import Talker
 
 
+@pytest.mark.both_databases
 async def test_two_presses_at_once_count_once(
     ann: Talker, tenant: Tenant, order: str, service: Service
 ) -> None:
@@ -64,6 +65,7 @@ async def test_a_deleted_form_ends_kindly(ann: Talker, tenant: Tenant, order: st
     assert len(ann.shown) == shown
 
 
+@pytest.mark.both_databases
 async def test_an_edited_answer_changes_it_until_the_form_is_sent(
     ann: Talker, tenant: Tenant, order: str
 ) -> None:
@@ -82,6 +84,7 @@ async def test_an_edited_answer_changes_it_until_the_form_is_sent(
     assert values((await events(tenant))[0]) == {"name": "Anna", "size": "M", "count": 4}
 
 
+@pytest.mark.both_databases
 async def test_something_else_in_the_middle_loses_nothing_and_the_question_comes_back(
     ann: Talker, order: str, clock: FakeClock
 ) -> None:

@@ -111,6 +111,7 @@ async def test_a_form_is_built_without_scripts_shared_changed_and_deleted(
     assert (await desk.client.get("/v1/forms")).json()["data"] == []
 
 
+@pytest.mark.both_databases
 async def test_of_two_who_save_at_once_one_is_told_of_the_other(desk: Desk, enter: Enter) -> None:
     form = await desk.form()
     ann, boris = await enter("admin"), await enter("owner")
@@ -179,6 +180,7 @@ async def test_every_definition_comes_out_of_the_builder_as_it_went_in(
     assert (after["version"], after["title"]) == (2, "Renamed")
 
 
+@pytest.mark.both_databases
 async def test_spam_is_apart_until_somebody_says_that_it_is_none(
     desk: Desk, enter: Enter, clock: FakeClock
 ) -> None:
@@ -212,6 +214,7 @@ async def test_spam_is_apart_until_somebody_says_that_it_is_none(
     assert ("Ann" in left.text, "Bot" in left.text) == (True, False)
 
 
+@pytest.mark.both_databases
 async def test_spam_is_emptied_at_once_in_steps_and_what_comes_later_stays(
     desk: Desk, enter: Enter, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +250,7 @@ async def test_spam_is_emptied_at_once_in_steps_and_what_comes_later_stays(
     assert ("Bot" in spam.text, "Late" in spam.text, "Ann" in good.text) == (False, True, True)
 
 
+@pytest.mark.both_databases
 async def test_forms_are_for_those_whose_role_and_project_they_are(
     desk: Desk, enter: Enter, make_tenant: MakeTenant
 ) -> None:

@@ -189,6 +189,7 @@ async def test_what_fills_the_hidden_field_is_kept_apart_as_spam(
     assert (spam["spam"], values(spam), spam["routes"]) == ("honeypot", {"name": "Bot"}, [])
 
 
+@pytest.mark.both_databases
 async def test_who_is_faster_than_people_is_spam(
     desk: Desk, visitor: Visitor, clock: FakeClock
 ) -> None:

@@ -64,6 +64,7 @@ async def test_what_is_sent_in_while_its_form_is_deleted_is_told_so(desk: Desk) 
             )
 
 
+@pytest.mark.both_databases
 async def test_lists_go_by_cursor_and_filters(desk: Desk) -> None:
     form = await desk.form()
     ann = await desk.person("Ann")
@@ -84,6 +85,7 @@ async def test_lists_go_by_cursor_and_filters(desk: Desk) -> None:
     assert refusal(await desk.client.get(f"{path}?cursor=!")) == (400, "bad_request")
 
 
+@pytest.mark.both_databases
 async def test_the_file_for_spreadsheets_has_a_column_for_every_question_ever_asked(
     desk: Desk, visitor: Visitor
 ) -> None:
@@ -112,6 +114,7 @@ async def test_the_file_for_spreadsheets_has_a_column_for_every_question_ever_as
     assert refusal(missing) == (404, "not_found")
 
 
+@pytest.mark.both_databases
 async def test_who_is_erased_takes_their_answers_along(desk: Desk) -> None:
     form = await desk.form()
     ann, bob = await desk.person("Ann"), await desk.person("Bob")
@@ -142,6 +145,7 @@ async def test_a_form_that_is_removed_takes_what_was_sent_in_along(
     assert (await desk.client.get(f"/v1/files/{file['file_id']}")).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_a_form_with_much_is_removed_a_part_at_a_time_and_out_of_sight_at_once(
     desk: Desk, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +181,7 @@ async def test_a_form_with_much_is_removed_a_part_at_a_time_and_out_of_sight_at_
             assert await tx.fetch_val(f"SELECT COUNT(*) FROM {table}") == left
 
 
+@pytest.mark.both_databases
 async def test_spam_is_forgotten_first_and_the_rest_as_the_settings_say(
     make_service: Any, make_tenant: Any, clock: FakeClock
 ) -> None:

@@ -61,6 +61,7 @@ async def test_an_agents_file_goes_to_the_customer_with_its_words(
     assert mia.shown == "Sent to Ann, #1."
 
 
+@pytest.mark.both_databases
 async def test_an_agents_file_needs_no_words(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:

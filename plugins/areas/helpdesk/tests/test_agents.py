@@ -172,6 +172,7 @@ async def test_an_answer_to_a_closed_ticket_goes_to_nobody_and_it_can_be_opened(
     assert await said(client, (await listed(client))[0]) == ["Help", "One more thing"]
 
 
+@pytest.mark.both_databases
 async def test_words_that_answer_nothing_go_nowhere_until_the_agent_says_where(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
@@ -223,6 +224,7 @@ async def test_without_replies_words_go_to_the_ticket_that_the_agent_has_open(
     assert lee.shown.startswith("This was not sent to anyone.")
 
 
+@pytest.mark.both_databases
 async def test_the_list_shows_an_agents_tickets_and_those_of_nobody(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, bob: Person, mia: Agent, max_: Agent
 ) -> None:

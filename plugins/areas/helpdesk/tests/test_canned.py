@@ -42,6 +42,7 @@ async def test_each_customer_is_answered_in_their_language(
     assert texts == ["Hello, **\\*Mia\\***!", "Здравствуйте, **\\*Mia\\***!"]
 
 
+@pytest.mark.both_databases
 async def test_they_are_made_shown_changed_and_removed(client: httpx2.AsyncClient) -> None:
     made = await post(client, PATH, **HELLO)
     await post(client, PATH, key="bye", text="Bye")

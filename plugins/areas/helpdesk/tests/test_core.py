@@ -75,6 +75,7 @@ async def test_the_hook_opens_one_ticket_for_a_source(
     assert await told(client, "subscriber_id") == [("ticket.created", ann_id)]
 
 
+@pytest.mark.both_databases
 async def test_the_hook_opens_none_for_who_is_on_the_blocklist(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann_id: str
 ) -> None:
@@ -151,6 +152,7 @@ async def test_a_refused_answer_sends_nothing(
     assert len(there.messages) == shown
 
 
+@pytest.mark.both_databases
 async def test_who_is_erased_leaves_empty_tickets(
     service: Service, client: httpx2.AsyncClient, clock: FakeClock, ann: Person, ann_id: str
 ) -> None:

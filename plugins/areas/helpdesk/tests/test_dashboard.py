@@ -234,6 +234,7 @@ async def test_an_owner_who_answers_becomes_a_member_and_stays_the_same_one(
     assert {one["member_id"] for one in messages} == {None, members[0]["member_id"]}
 
 
+@pytest.mark.both_databases
 async def test_lists_hold_what_their_filters_ask_for_and_go_on_by_what_was_said_last(
     tenant: Tenant, ann: Person, mia: Visitor
 ) -> None:
@@ -314,6 +315,7 @@ async def test_canned_answers_are_written_chosen_and_deleted(
 HARM = '<script>alert(1)</script>"><img src=x onerror=alert(1)>{{7*7}}\u202e'
 
 
+@pytest.mark.both_databases
 async def test_what_people_write_is_shown_as_text(
     service: Service, tenant: Tenant, mia: Visitor
 ) -> None:
@@ -333,6 +335,7 @@ async def test_what_people_write_is_shown_as_text(
         assert "{{7*7}}" in page.text
 
 
+@pytest.mark.both_databases
 async def test_agents_see_each_other_in_a_ticket_and_what_they_have_not_read(
     tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
 ) -> None:
@@ -434,6 +437,7 @@ async def test_business_hours_are_written_on_their_page(
     assert "Christmas Day" in read.text
 
 
+@pytest.mark.both_databases
 async def test_the_list_the_ticket_and_the_overview_show_what_is_due(
     tenant: Tenant, mia: Visitor, clock: FakeClock
 ) -> None:

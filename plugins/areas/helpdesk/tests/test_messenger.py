@@ -78,6 +78,7 @@ async def test_the_bot_says_nothing_where_the_setting_says_so(
     assert len(there.messages) == known
 
 
+@pytest.mark.both_databases
 async def test_two_messages_at_once_open_one_ticket(
     client: httpx2.AsyncClient, ann: Person, ann_id: str
 ) -> None:
@@ -88,6 +89,7 @@ async def test_two_messages_at_once_open_one_ticket(
     assert (await told(client)).count("ticket.created") == 1
 
 
+@pytest.mark.both_databases
 async def test_messages_that_two_machines_hear_at_once_open_one_ticket(
     make_service: ServiceFactory, make_tenant: Any, ann: Person
 ) -> None:
@@ -216,6 +218,7 @@ async def test_a_message_opens_a_pending_ticket_again(
     assert ticket["status"] == "open"
 
 
+@pytest.mark.both_databases
 async def test_an_answer_to_a_message_of_an_older_ticket_goes_on_with_that(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
 ) -> None:
@@ -284,6 +287,7 @@ async def test_a_changed_text_leaves_files_alone_and_other_files_are_added(
     assert (file["filename"], file["subscriber_id"]) == ("b.jpg", ann_id)
 
 
+@pytest.mark.both_databases
 async def test_who_is_on_the_blocklist_opens_nothing_and_goes_on_with_nothing(
     client: httpx2.AsyncClient, ann: Person, ann_id: str
 ) -> None:
@@ -307,6 +311,7 @@ async def test_who_is_on_the_blocklist_opens_nothing_and_goes_on_with_nothing(
     assert refusal(unknown) == (404, "subscriber_not_found")
 
 
+@pytest.mark.both_databases
 async def test_who_is_on_the_blocklist_changes_nothing_that_they_wrote_before(
     client: httpx2.AsyncClient, ann: Person, ann_id: str
 ) -> None:

@@ -137,6 +137,7 @@ async def test_a_file_or_a_command_is_no_comment(
     assert await ratings(client) == [(5, "Great")]
 
 
+@pytest.mark.both_databases
 async def test_an_answer_to_another_message_is_no_comment(
     client: httpx2.AsyncClient, customer: Agent, closed: str
 ) -> None:
@@ -233,6 +234,7 @@ async def test_what_is_asked_after_a_rating_is_answered_in_the_ticket(
     assert await said(client, closed) == ["Help", "What went wrong?", "It is still broken"]
 
 
+@pytest.mark.both_databases
 async def test_who_is_on_the_blocklist_is_not_asked(
     client: httpx2.AsyncClient, customer: Agent, ann_id: str
 ) -> None:

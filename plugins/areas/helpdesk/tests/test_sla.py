@@ -123,6 +123,7 @@ async def test_a_missed_target_is_told_once_after_its_warning(
     assert clocks_of(await whole(client, ticket))["next_reply"] == ("running", "breached")
 
 
+@pytest.mark.both_databases
 async def test_business_hours_pass_over_nights_and_holidays(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock
 ) -> None:
@@ -164,6 +165,7 @@ async def test_tickets_that_were_there_before_are_due_from_the_settings_on(
     assert await events(client) == []
 
 
+@pytest.mark.both_databases
 async def test_closing_snoozing_merging_and_erasing_end_what_is_due(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
 ) -> None:
@@ -204,6 +206,7 @@ async def test_lists_show_what_is_overdue_and_what_is_due_today(
     assert refusal(wrong) == (400, "validation_failed")
 
 
+@pytest.mark.both_databases
 async def test_two_machines_that_look_at_once_tell_of_a_breach_once(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:

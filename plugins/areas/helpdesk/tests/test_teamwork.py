@@ -29,6 +29,7 @@ async def put(client: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, A
     return dict(answer.json())
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("method", ["round_robin", "least_busy"])
 async def test_20_concurrent_tickets_are_shared_evenly(
     client: httpx2.AsyncClient, member: MakeMember, method: str
@@ -61,6 +62,7 @@ async def test_the_least_busy_agent_gets_the_next_ticket(
     assert (await agents_of(client))["Mia"]["open_tickets"] == 1
 
 
+@pytest.mark.both_databases
 async def test_who_is_away_or_has_enough_is_passed_over(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
@@ -124,6 +126,7 @@ async def test_wrong_settings_of_agents_are_refused(
     assert [answer.status_code for answer in answers] == [400, 404, 400, 400]
 
 
+@pytest.mark.both_databases
 async def test_presence_shows_who_looks_and_types_and_expires_by_itself(
     client: httpx2.AsyncClient, member: MakeMember, clock: FakeClock
 ) -> None:
@@ -158,6 +161,7 @@ async def test_presence_of_a_ticket_of_another_project_is_not_recorded(
         assert await tx.fetch_val("SELECT COUNT(*) AS many FROM helpdesk_views") == 0
 
 
+@pytest.mark.both_databases
 async def test_a_member_who_is_removed_leaves_no_trace_of_what_they_saw(
     client: httpx2.AsyncClient, member: MakeMember, service: Service
 ) -> None:

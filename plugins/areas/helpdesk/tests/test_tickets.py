@@ -106,6 +106,7 @@ async def test_what_is_no_ticket_is_refused_and_takes_no_number(
     assert (await virtual(client))["number"] == 1
 
 
+@pytest.mark.both_databases
 async def test_lists_keep_to_their_filters_and_go_on_by_cursor(
     client: httpx2.AsyncClient, ann_id: str, member: MakeMember, clock: FakeClock
 ) -> None:
@@ -138,6 +139,7 @@ async def test_lists_keep_to_their_filters_and_go_on_by_cursor(
     assert refusal(await client.get("/v1/tickets?channel=no")) == (400, "validation_failed")
 
 
+@pytest.mark.both_databases
 async def test_a_tickets_messages_come_in_pages(client: httpx2.AsyncClient) -> None:
     ticket = await virtual(client, "0")
     for number in range(1, 5):
@@ -227,6 +229,7 @@ async def test_only_those_who_answer_customers_get_tickets(
     assert refusal(speaking) == (400, "validation_failed")
 
 
+@pytest.mark.both_databases
 async def test_the_first_of_those_who_take_a_ticket_at_once_has_it(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
@@ -252,6 +255,7 @@ async def test_the_first_of_those_who_take_a_ticket_at_once_has_it(
     ]
 
 
+@pytest.mark.both_databases
 async def test_new_tickets_go_to_agents_in_turn_where_the_setting_says_so(
     make_service: ServiceFactory, make_tenant: Any
 ) -> None:

@@ -82,6 +82,7 @@ async def test_a_ticket_that_is_put_aside_is_opened_by_the_customers_message(
     assert (await told(client)).count("ticket.status_changed") == 2
 
 
+@pytest.mark.both_databases
 async def test_another_time_moves_a_snooze_without_a_word(
     client: httpx2.AsyncClient, clock: FakeClock
 ) -> None:
@@ -163,6 +164,7 @@ async def test_notes_answer_nobody_and_closed_or_put_aside_tickets_wait_in_silen
     assert found == [(UNANSWERED, 1), (UNANSWERED, 3)]
 
 
+@pytest.mark.both_databases
 async def test_two_machines_that_look_at_once_tell_once(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:

@@ -84,6 +84,7 @@ async def test_cancel_leaves_the_access(ann: Visitor, chat: BotChat, register: R
     assert (await ann.userinfo(tokens["access_token"])).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_messages_are_allowed_until_the_last_app_with_them_is_revoked(
     ann: Visitor, chat: BotChat, register: Registry
 ) -> None:
@@ -230,6 +231,7 @@ async def test_many_apps_are_on_pages(ann: Visitor, chat: BotChat, register: Reg
     assert chat.labels == ["Revoke: App 5", "Revoke: App 6", "‹ Previous"]
 
 
+@pytest.mark.both_databases
 async def test_a_bot_of_several_projects_names_the_project_of_each_app(
     ann: Visitor,
     chat: BotChat,

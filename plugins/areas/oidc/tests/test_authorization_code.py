@@ -1,5 +1,6 @@
 """The authorization code flow, from the client's redirect to `userinfo`."""
 
+import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
@@ -32,6 +33,7 @@ async def test_a_sign_in_gives_the_client_tokens_that_tell_who_it_was(ann, regis
     )
 
 
+@pytest.mark.both_databases
 async def test_a_code_works_once_and_its_replay_revokes_the_tokens(ann, register):
     client = await register()
     code = await ann.code(client)
@@ -74,6 +76,7 @@ async def test_an_unknown_redirect_uri_is_shown_and_not_followed(ann, register):
     assert "redirect_uri is not one that is registered" in page.text
 
 
+@pytest.mark.both_databases
 async def test_a_refresh_token_is_rotated_and_reuse_ends_the_family(ann, register, clock):
     client = await register(scopes=["openid", "offline_access"])
     tokens = await ann.tokens(client, scope="openid offline_access")

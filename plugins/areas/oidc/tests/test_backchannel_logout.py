@@ -123,6 +123,7 @@ class TestBackChannelLogout:
 
         assert len(receiver.requests) == 1
 
+    @pytest.mark.both_databases
     async def test_of_concurrent_logouts_one_notifies_the_clients(
         self, ann, register, receiver, service
     ):
@@ -150,6 +151,7 @@ class TestBackChannelLogout:
         ]
         assert (await elsewhere.userinfo(there["access_token"])).status_code == 200
 
+    @pytest.mark.both_databases
     async def test_a_client_that_fails_is_asked_again_with_a_fresh_token(
         self, ann, register, receiver, service, clock
     ):
@@ -239,6 +241,7 @@ class TestBackChannelLogout:
         assert claims["sub"] == ann.subscriber.subscriber_id
         assert "sid" not in claims
 
+    @pytest.mark.both_databases
     async def test_clients_hear_of_a_person_who_is_erased(self, ann, register, receiver, service):
         client = await register(first_party=True, backchannel_logout_uri=receiver.url)
         tokens = await ann.tokens(client)

@@ -80,6 +80,7 @@ def refusal(response: httpx2.Response) -> tuple[int, str]:
 
 
 class TestCibaPoll:
+    @pytest.mark.both_databases
     async def test_the_client_gets_tokens_once_the_person_said_yes(self, ann: Visitor, bank, clock):
         body = await started(
             ann, bank, scope="openid profile offline_access", binding_message="Pay 20 EUR, K7P"
@@ -236,6 +237,7 @@ class TestCibaPoll:
 
             assert refusal(response) == (400, "invalid_request")
 
+    @pytest.mark.both_databases
     async def test_a_pairwise_client_names_the_person_by_its_own_sub_alone(
         self, ann: Visitor, register, service
     ):
@@ -347,6 +349,7 @@ class TestCibaPoll:
 
         assert refusal(await poll(ann, bank, body["auth_req_id"])) == (400, "expired_token")
 
+    @pytest.mark.both_databases
     async def test_early_polls_make_the_client_wait_for_longer(self, ann: Visitor, bank, clock):
         auth_req_id = (await started(ann, bank))["auth_req_id"]
         outcomes = [refusal(await poll(ann, bank, auth_req_id))[1]]
@@ -396,6 +399,7 @@ class TestCibaPoll:
         assert refusal(await poll(ann, bank, body["auth_req_id"])) == (400, "access_denied")
 
 
+@pytest.mark.both_databases
 async def test_fifty_concurrent_polls_of_a_request_get_one_grant(ann: Visitor, bank):
     body = await started(ann, bank)
     say_yes(ann)

@@ -131,6 +131,7 @@ async def test_a_new_key_is_found_by_the_request_after_the_one_that_needs_it(
     assert server.fetches == 2
 
 
+@pytest.mark.both_databases
 async def test_unknown_keys_can_not_cause_a_storm_of_fetches(
     ann, register_with_keys, server, service, clock
 ):

@@ -13,6 +13,7 @@ async def stranger(service, make_tenant):
     return (await make_tenant(service, "Another")).client
 
 
+@pytest.mark.both_databases
 async def test_a_client_is_created_shown_listed_changed_and_deleted(client, register):
     made = await register(scopes=["openid", "phone"])
     path = f"{PATH}/{made['client_id']}"
@@ -69,6 +70,7 @@ async def test_what_is_wrong_with_a_client_is_said_by_field(client, changed, fie
     assert field in refused.json()["error"]
 
 
+@pytest.mark.both_databases
 async def test_two_secrets_are_valid_during_a_rotation_and_never_three(
     ann, client, register, clock
 ):

@@ -40,6 +40,7 @@ class TestDevice:
         assert codes["verification_uri_complete"] == f"{page}?user_code={codes['user_code']}"
         assert (codes["expires_in"], codes["interval"]) == (600, 5)
 
+    @pytest.mark.both_databases
     async def test_a_device_gets_its_tokens_once_the_person_allowed_it(
         self, ann: Visitor, tv, clock
     ):
@@ -69,6 +70,7 @@ class TestDevice:
         assert refusal(again) == (400, "invalid_grant")
         assert (await ann.userinfo(tokens["access_token"])).status_code == 200
 
+    @pytest.mark.both_databases
     async def test_each_early_poll_makes_the_device_wait_five_seconds_longer(
         self, ann: Visitor, tv, clock
     ):
@@ -104,6 +106,7 @@ class TestDevice:
 
         assert refusal(await poll(ann, tv, codes["device_code"])) == (400, "expired_token")
 
+    @pytest.mark.both_databases
     async def test_the_device_learns_that_the_person_refused(self, ann: Visitor, tv):
         codes = await start(ann, tv)
         page = await answer(ann, codes["user_code"], "deny")
@@ -208,6 +211,7 @@ class TestDevice:
         assert await ann.outcomes(tv) == [("device", "signed_in"), ("device", "access_denied")]
 
 
+@pytest.mark.both_databases
 async def test_fifty_concurrent_polls_of_a_code_get_one_grant(ann: Visitor, tv):
     codes = await start(ann, tv)
     await answer(ann, codes["user_code"])
@@ -218,6 +222,7 @@ async def test_fifty_concurrent_polls_of_a_code_get_one_grant(ann: Visitor, tv):
     assert refused == [(400, "invalid_grant")] * 49
 
 
+@pytest.mark.both_databases
 async def test_of_concurrent_polls_of_a_pending_code_one_is_in_its_time(ann: Visitor, tv):
     code = (await start(ann, tv))["device_code"]
 

@@ -137,6 +137,7 @@ class TestDynamic:
 
         assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
 
+    @pytest.mark.both_databases
     async def test_a_token_registers_no_more_clients_than_it_may(self, ann, new_token):
         token = (await new_token(max_uses=3))["token"]
 
@@ -183,6 +184,7 @@ class TestDynamic:
 
         assert refused.status_code == 401
 
+    @pytest.mark.both_databases
     async def test_tokens_are_listed_without_their_secret(self, new_token, client):
         made = [await new_token(name=f"Nr. {number}") for number in range(3)]
 
@@ -199,6 +201,7 @@ class TestDynamic:
         assert made[0]["token"] not in str(page) + str(rest)
         assert page["data"][0]["uses_left"] == 1
 
+    @pytest.mark.both_databases
     async def test_a_client_reads_changes_and_deletes_its_registration(self, ann, new_token):
         registered = (await register(ann, (await new_token())["token"])).json()
         moved = "https://app.example/moved"

@@ -1,8 +1,11 @@
 """What is left of a person who was erased."""
 
+import pytest
+
 from msgsvc_devkit import settled
 
 
+@pytest.mark.both_databases
 async def test_an_erased_person_is_signed_out_everywhere_and_named_nowhere(
     ann, register, client, service
 ):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from joserfc import jws
 
 from msgsvc_oidc.keys.service import SigningKeys
@@ -13,6 +14,7 @@ def kid_of(tokens: dict[str, Any]) -> str:
     return found
 
 
+@pytest.mark.both_databases
 async def test_replaced_keys_sign_no_more_and_are_not_published(
     ann: Visitor, register: Registry
 ) -> None:

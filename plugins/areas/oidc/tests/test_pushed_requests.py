@@ -58,6 +58,7 @@ async def test_a_pushed_request_signs_in_with_what_was_pushed_alone(ann, registe
     assert tokens["scope"] == "openid"
 
 
+@pytest.mark.both_databases
 async def test_a_request_uri_works_once_however_many_browsers_use_it(ann, register):
     client = await register(first_party=True)
     request_uri = (await push(ann, client)).json()["request_uri"]

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
+import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
@@ -52,6 +53,7 @@ class TestRpInitiatedLogout:
         assert not await is_signed_in(ann, client)
         assert (await ann.userinfo(tokens["access_token"])).status_code == 401
 
+    @pytest.mark.both_databases
     async def test_an_id_token_from_before_the_person_signed_in_again_signs_out(
         self, ann, new_visitor, register
     ):

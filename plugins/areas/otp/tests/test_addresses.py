@@ -79,6 +79,7 @@ async def test_an_address_has_the_limits_of_a_person(client: httpx2.AsyncClient)
     assert len((await client.get("/v1/subscribers")).json()["data"]) == 1
 
 
+@pytest.mark.both_databases
 async def test_a_bounced_address_gets_no_codes(
     client: httpx2.AsyncClient, service: Service
 ) -> None:

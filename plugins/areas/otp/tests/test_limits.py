@@ -87,6 +87,7 @@ async def test_limit_of_one_person_is_none_of_another(
     assert bob.shown.startswith("Ваш код для Shop:")
 
 
+@pytest.mark.both_databases
 async def test_fifty_sends_at_once_make_one_active_code(
     service: Service, client: httpx2.AsyncClient, ann: Any, ann_id: str
 ) -> None:
@@ -100,6 +101,7 @@ async def test_fifty_sends_at_once_make_one_active_code(
     assert len([one for one in ann.messages if "Your code" in one.message.text]) == 1
 
 
+@pytest.mark.both_databases
 async def test_sends_at_once_without_a_wait_between_keep_to_the_hour_and_one_active_code(
     make_service: Any, make_tenant: Any
 ) -> None:

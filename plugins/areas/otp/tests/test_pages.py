@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_devkit import settled
@@ -62,6 +64,7 @@ async def test_a_code_is_sent_guessed_wrong_and_verified(make_service: Any) -> N
     assert "<script>alert" not in shown.text + listed.text
 
 
+@pytest.mark.both_databases
 async def test_a_viewer_sends_none_and_a_stranger_finds_none(make_service: Any) -> None:
     service = await make_service(**WITH_DASHBOARD)
     project = await service.projects.create("Shop")

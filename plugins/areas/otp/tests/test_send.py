@@ -171,6 +171,7 @@ async def test_message_that_the_messenger_refuses_is_told_by_its_reason(
     assert (await client.get(f"/v1/subscribers/{ann_id}")).json()["status"] == "active"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("reason", [Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND])
 async def test_who_can_not_be_reached_is_blocked_as_by_a_message(
     client: httpx2.AsyncClient, ann: Any, ann_id: str, send: Any, reason: Reason

@@ -254,6 +254,7 @@ def expected_runs(timezone: str) -> list[int]:
     return moments
 
 
+@pytest.mark.both_databases
 async def test_a_year_of_runs_over_both_changes_of_the_clocks(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:

@@ -143,6 +143,7 @@ async def test_run_that_fails_or_is_skipped_leaves_the_next_ones(
     assert channel.texts == ["Again"]
 
 
+@pytest.mark.both_databases
 async def test_paused_one_leaves_out_what_comes_meanwhile(
     service: Service,
     client: httpx2.AsyncClient,
@@ -292,6 +293,7 @@ async def test_what_a_recurring_message_cannot_be_without_cannot_be_taken_away(
     assert field in answer.json()["error"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("change", ["end", "pause"])
 async def test_what_quiet_hours_have_put_off_comes_though_the_record_is_changed_meanwhile(
     service: Service,

@@ -37,6 +37,7 @@ async def test_message_is_sent_at_its_time_and_not_before(
     assert message["status"] == "sent"
 
 
+@pytest.mark.both_databases
 async def test_audience_is_looked_up_at_the_time(
     service: Service,
     client: httpx2.AsyncClient,
@@ -236,6 +237,7 @@ async def test_sent_one_can_be_neither_changed_nor_cancelled(
     )
 
 
+@pytest.mark.both_databases
 async def test_list_is_newest_first_and_filtered(client: httpx2.AsyncClient, ann: str) -> None:
     made = [
         (await post(client, "/v1/scheduled", subscriber_id=ann, send_at=LATER))["scheduled_id"]

@@ -155,6 +155,7 @@ async def test_a_dead_job_that_would_send_nothing_new_is_not_retried(
     assert len(receiver.received) == before
 
 
+@pytest.mark.both_databases
 async def test_a_dead_job_whose_delivery_another_job_makes_is_not_retried(
     service: Service, client: Any, add_webhook: Any, emit: Any, journal: Any
 ):

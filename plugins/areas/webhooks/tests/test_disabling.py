@@ -84,6 +84,7 @@ async def test_an_outage_of_days_ends_with_the_last_retry(
     assert states == ["active", "active", "disabled"]
 
 
+@pytest.mark.both_databases
 async def test_the_days_are_a_setting(
     make_webhook_service: Any, make_tenant: Any, receiver: Any, clock: Any
 ):
@@ -304,6 +305,7 @@ async def test_a_webhook_that_is_activated_again_begins_without_a_past(
     assert (await shown(webhook))["status"] == "active"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("status", [410, 404])
 async def test_what_the_address_before_answers_does_not_count_against_the_new_one(
     service: Service,

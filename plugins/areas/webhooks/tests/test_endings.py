@@ -69,6 +69,7 @@ async def test_retry_is_not_made_before_its_time(
     assert len(receiver.received) == 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.shared_service
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
 async def test_4xx_ends_a_delivery_at_once(
@@ -103,6 +104,7 @@ async def test_throttled_delivery_waits_for_retry_after(
     assert delivery["status"] == "delivered"
 
 
+@pytest.mark.both_databases
 async def test_throttled_delivery_ends_at_once_when_the_setting_is_off(
     make_webhook_service: Any, make_tenant: Any, receiver: Any
 ):
@@ -121,6 +123,7 @@ async def test_throttled_delivery_ends_at_once_when_the_setting_is_off(
     assert status == "failed"
 
 
+@pytest.mark.both_databases
 async def test_410_disables_the_webhook(
     service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any, journal: Any
 ):
@@ -154,6 +157,7 @@ async def test_target_that_the_guard_refuses_ends_the_delivery(
     ]
 
 
+@pytest.mark.both_databases
 async def test_disabled_webhook_gets_nothing_and_its_deliveries_are_cancelled(
     service: Service,
     client: Any,

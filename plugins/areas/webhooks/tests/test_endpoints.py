@@ -47,6 +47,7 @@ async def test_webhook_without_events_is_for_all_of_them(client: Any):
     assert webhook["description"] is None
 
 
+@pytest.mark.both_databases
 async def test_secret_is_not_shown_again(client: Any, add_webhook: Any):
     webhook = await add_webhook()
     one = await client.get(f"/v1/webhooks/{webhook['webhook_id']}")
@@ -78,6 +79,7 @@ async def test_sixth_webhook_of_a_project_is_a_conflict(client: Any, add_webhook
     assert_error(await client.post("/v1/webhooks", json={"url": URL}), 409, "conflict", "5")
 
 
+@pytest.mark.both_databases
 async def test_webhooks_made_at_once_do_not_pass_the_limit(client: Any):
     responses = await asyncio.gather(
         *(client.post("/v1/webhooks", json={"url": URL}) for _ in range(12))
@@ -225,6 +227,7 @@ async def test_null_is_no_change(client: Any, add_webhook: Any, field: str):
     assert_error(response, 400, "validation_failed", f"{field}: must not be null")
 
 
+@pytest.mark.both_databases
 async def test_update_changes_what_is_given_and_keeps_the_rest(
     client: Any, add_webhook: Any, clock: Any
 ):
@@ -241,6 +244,7 @@ async def test_update_changes_what_is_given_and_keeps_the_rest(
     assert (await client.get(path)).json() == disabled
 
 
+@pytest.mark.both_databases
 async def test_list_is_paged_newest_first(client: Any, add_webhook: Any):
     made = [(await add_webhook())["webhook_id"] for _ in range(3)]
 

@@ -10,6 +10,7 @@ from msgsvc_devkit import settled
 pytestmark = pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 
 
+@pytest.mark.both_databases
 async def test_a_delivery_is_explained_by_its_id_alone(
     service: Service, add_webhook: Any, receiver: Any, emit: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx2
+import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
@@ -56,6 +57,7 @@ async def test_an_erased_person_is_in_no_body_and_no_answer_of_the_journal(
     assert (await kept(service)).count(person) == 2
 
 
+@pytest.mark.both_databases
 async def test_the_receiver_is_told_of_an_erasure_by_the_id_alone(
     service: Service, tenant: Any, add_webhook: Any, receiver: Any
 ):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled
 
@@ -35,6 +37,7 @@ async def test_journal_shows_a_delivery_and_its_attempt(
     }
 
 
+@pytest.mark.both_databases
 async def test_journal_is_paged_newest_first(
     service: Service, client: Any, add_webhook: Any, emit: Any
 ):
@@ -51,6 +54,7 @@ async def test_journal_is_paged_newest_first(
     assert second["next_cursor"] is None
 
 
+@pytest.mark.both_databases
 async def test_journal_is_filtered_by_status_and_event(
     service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any
 ):

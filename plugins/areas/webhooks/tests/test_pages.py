@@ -127,6 +127,7 @@ async def test_what_was_typed_is_shown_again_after_a_refusal(make_webhook_servic
     assert "&lt;script&gt;" in refused.text
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_is_changed_switched_off_and_deleted(
     make_webhook_service: Any, receiver: Any
 ) -> None:

@@ -143,6 +143,7 @@ async def test_a_redelivery_has_the_whole_retry_plan_before_it(
     assert after["next_attempt_at"] == "2026-01-17T12:00:01.000Z"
 
 
+@pytest.mark.both_databases
 async def test_what_waits_to_be_retried_is_tried_at_once_with_the_whole_plan_before_it(
     service: Service,
     client: Any,
@@ -226,6 +227,7 @@ async def test_an_unknown_delivery_is_not_found(client: Any, method: str):
 # ---- all since a time ----------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 async def test_a_replay_delivers_what_happened_before_the_webhook_was_there(
     service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any, clock: Any
 ):
@@ -300,6 +302,7 @@ async def test_a_replay_delivers_what_was_missed_while_the_webhook_was_disabled(
     assert [request.event["data"] for request in receiver.received] == [data]
 
 
+@pytest.mark.both_databases
 async def test_a_replay_goes_through_many_events_in_chunks_each_of_them_once(
     service: Service,
     client: Any,

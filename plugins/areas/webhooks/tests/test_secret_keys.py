@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from msgsvc_core.security import verify
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
@@ -13,6 +15,7 @@ NEW_KEY = "another-key-for-tests-only-another-key"
 HERE = {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]}
 
 
+@pytest.mark.both_databases
 async def test_secrets_are_encrypted_anew_within_the_hour_so_that_an_old_key_may_go(
     make_service: ServiceFactory, make_tenant: Any, receiver: Any, clock: FakeClock
 ) -> None:

@@ -148,6 +148,7 @@ async def test_a_webhook_that_was_removed_is_set_anew(serve, platform):
     assert await interruption(service) is None
 
 
+@pytest.mark.both_databases
 async def test_a_webhook_that_max_has_given_up_is_told_until_max_calls_again(
     serve, platform, ann, monkeypatch
 ):

@@ -119,6 +119,14 @@ class SandboxSide(Messenger):
         cannot("the sandbox calls the core with updates, of which all are known")
 
 
+@pytest.mark.both_databases(
+    "test_a_block_is_told",
+    "test_a_file_is_fetched_once_the_platform_is_back",
+    "test_a_person_who_blocked_the_bot_gets_nothing",
+    "test_calls_at_the_same_time_do_not_disturb_each_other",
+    "test_the_end_of_a_block_is_told",
+    "test_the_text_beside_a_file_is_edited",
+)
 class TestSandbox(ChannelContract):
     plugin = plugin
     kind = "sandbox"

@@ -123,6 +123,7 @@ async def test_a_bot_can_not_write_to_somebody_who_has_not_started_it(
     assert caught.value.reason is Reason.CHAT_NOT_FOUND
 
 
+@pytest.mark.both_databases
 async def test_a_blocked_bot_can_not_write(service: Service, anna: SandboxPerson) -> None:
     await anna.start("messenger_a")
     await anna.block()
@@ -133,6 +134,7 @@ async def test_a_blocked_bot_can_not_write(service: Service, anna: SandboxPerson
     assert caught.value.reason is Reason.USER_BLOCKED_BOT
 
 
+@pytest.mark.both_databases
 async def test_unblocking_or_starting_again_lets_the_bot_write(
     service: Service, anna: SandboxPerson
 ) -> None:
@@ -146,6 +148,7 @@ async def test_unblocking_or_starting_again_lets_the_bot_write(
     assert [message.text for message in await anna.messages()].count("hello again") == 2
 
 
+@pytest.mark.both_databases
 async def test_a_deleted_person_has_no_chat(
     service: Service, anna: SandboxPerson, messenger: Messenger
 ) -> None:
@@ -215,6 +218,7 @@ async def test_a_removed_message_is_gone_and_may_be_removed_twice(
     assert "a secret" not in [message.text for message in await anna.messages()]
 
 
+@pytest.mark.both_databases
 async def test_unread_messages_are_counted_until_they_are_read(
     service: Service, anna: SandboxPerson, messenger: Messenger
 ) -> None:
@@ -228,6 +232,7 @@ async def test_unread_messages_are_counted_until_they_are_read(
     assert (await messenger.state(anna.person_id)).chats[0].unread == 0
 
 
+@pytest.mark.both_databases
 async def test_a_waiting_page_is_told_at_once(
     service: Service, anna: SandboxPerson, messenger: Messenger
 ) -> None:
@@ -243,6 +248,7 @@ async def test_a_waiting_page_is_told_at_once(
     assert [message.text for message in state.messages] == ["now"]
 
 
+@pytest.mark.both_databases
 async def test_a_waiting_page_sees_what_another_process_did(
     service: Service, anna: SandboxPerson, messenger: Messenger
 ) -> None:
@@ -275,6 +281,7 @@ async def test_a_page_gets_many_changes_in_several_answers(
     assert texts == [str(number) for number in range(count)]
 
 
+@pytest.mark.both_databases
 async def test_a_page_opens_with_the_newest_messages_and_asks_for_earlier_ones(
     service: Service, anna: SandboxPerson, messenger: Messenger
 ) -> None:
@@ -290,6 +297,7 @@ async def test_a_page_opens_with_the_newest_messages_and_asks_for_earlier_ones(
     assert [message.text for message in earlier] == ["2", "1"]
 
 
+@pytest.mark.both_databases
 async def test_a_person_can_be_renamed(anna: SandboxPerson, messenger: Messenger) -> None:
     change = PersonChange(name="Anna Lind", username="@lind", lang="ru")
 

@@ -41,6 +41,7 @@ async def test_a_person_attaches_answers_and_changes(service: Service, sandbox: 
     assert (changed.text, changed.reply_to) == ("yes", question.ref)
 
 
+@pytest.mark.both_databases
 async def test_a_person_opens_presses_says_and_blocks(service: Service, sandbox: Sandbox) -> None:
     anna = await sandbox.person("Anna", username="anna", lang="ru")
 

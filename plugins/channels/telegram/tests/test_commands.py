@@ -73,6 +73,7 @@ async def test_a_person_chooses_a_language_and_is_answered_in_it(site: Site, ann
     assert (await subscriber(site))["lang"] == "en"
 
 
+@pytest.mark.both_databases
 @every_way
 async def test_who_unblocks_the_bot_is_subscribed_by_start_alone(site: Site, anna: Person) -> None:
     await anna.block()

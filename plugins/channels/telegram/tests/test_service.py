@@ -101,6 +101,7 @@ async def test_a_message_with_buttons_and_a_photo_is_sent_and_clicked(
     assert message.entities == [{"type": "bold", "offset": 14, "length": 5}]
 
 
+@pytest.mark.both_databases
 @every_way
 async def test_who_blocks_the_bot_is_unsubscribed(site: Site, telegram: FakeTelegram) -> None:
     anna = telegram.person()
@@ -112,6 +113,7 @@ async def test_who_blocks_the_bot_is_unsubscribed(site: Site, telegram: FakeTele
     assert (deleted["subscriber_id"], deleted["reason"]) == (subscriber_id, "user_blocked_bot")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("receiving", ["poll"])
 async def test_a_block_that_nobody_told_us_of_is_found_by_sending(
     site: Site, telegram: FakeTelegram
@@ -226,6 +228,7 @@ async def test_after_a_burst_of_429_everything_is_delivered(
     assert [len(person.messages) for person in people] == [2] * 5  # the greeting, and the sale
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("receiving", "backend", "runner"),
     [

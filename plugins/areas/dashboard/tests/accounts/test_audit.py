@@ -1,5 +1,7 @@
 """The audit log: kept as long as the setting says, and what else ends by itself."""
 
+import pytest
+
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, MessengerSignIn, SignIn
 from msgsvc_dashboard.accounts.models import AuditFilters
@@ -64,6 +66,7 @@ async def test_what_an_api_key_configures_is_logged_once_in_its_name(
     assert (key_id, found[0].detail["key"]) == (listed.key.key_id, listed.key.name)
 
 
+@pytest.mark.both_databases
 async def test_a_project_shows_its_own_entries_and_those_of_one_person(service: Service) -> None:
     ann, bob = await new_account(service), await new_account(service, "bob@x.example")
     shop, other = await service.projects.create("Shop"), await service.projects.create("Other")

@@ -152,6 +152,7 @@ async def test_whoever_does_not_see_the_page_has_one_guess(
     assert await claim(service, waiting) is None
 
 
+@pytest.mark.both_databases
 async def test_on_a_messenger_without_buttons_the_number_is_written(
     service: Service, clock: FakeClock
 ) -> None:
@@ -204,6 +205,7 @@ async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
         assert await claim(service, secret) is None
 
 
+@pytest.mark.both_databases
 async def test_no_press_moves_a_messenger_to_another_account_before_it_is_unlinked(
     service: Service,
 ) -> None:

@@ -78,6 +78,7 @@ async def ticket(service: Service) -> str:
     return outcome.ticket
 
 
+@pytest.mark.both_databases
 async def test_a_code_is_asked_for_and_taken_once(service: Service, clock: FakeClock) -> None:
     account_id, secret, codes = await enrol(service, clock)
     first = await ticket(service)
@@ -130,6 +131,7 @@ async def test_codes_can_not_be_guessed_and_tickets_end(service: Service, clock:
     assert isinstance(await service.get(SignIn).by_code("forged", "000000", browser()), Refused)
 
 
+@pytest.mark.both_databases
 async def test_without_the_second_factor_the_password_is_enough_again(
     service: Service, clock: FakeClock
 ) -> None:
@@ -144,6 +146,7 @@ async def test_without_the_second_factor_the_password_is_enough_again(
     assert isinstance(await service.get(SignIn).by_code(waiting, codes[0], browser()), Refused)
 
 
+@pytest.mark.both_databases
 async def test_app_and_recovery_codes_outlive_the_secret_key_they_were_made_under(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:

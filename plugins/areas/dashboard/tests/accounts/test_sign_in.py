@@ -45,6 +45,7 @@ async def test_password_signs_in_and_a_session_ends_with_its_days(
     assert await service.get(Accounts).visit(done.token) is None
 
 
+@pytest.mark.both_databases
 async def test_wrong_password_unknown_email_no_password_and_a_disabled_account_are_refused_alike(
     service: Service,
 ) -> None:
@@ -90,6 +91,7 @@ async def test_an_unknown_email_takes_as_long_as_a_wrong_password(
     assert took["nobody@shop.example"] > took["ann@shop.example"] / 2
 
 
+@pytest.mark.both_databases
 async def test_a_password_is_hashed_anew_when_its_parameters_change(
     make_service: ServiceFactory,
 ) -> None:
@@ -183,6 +185,7 @@ async def test_a_new_password_ends_the_links_that_open_the_account(service: Serv
                 await service.get(AccountLinks).find(tx, token)
 
 
+@pytest.mark.both_databases
 async def test_who_is_disabled_while_their_password_is_compared_has_no_session_afterwards(
     service: Service,
 ) -> None:
@@ -218,6 +221,7 @@ async def test_who_tries_the_old_password_while_it_is_changed_is_not_in_afterwar
         assert not await service.get(Accounts).sessions_of(tx, account.account_id)
 
 
+@pytest.mark.both_databases
 async def test_who_is_disabled_is_out_at_once(service: Service) -> None:
     account = await new_account(service)
     done = await signed_in(service)

@@ -36,6 +36,7 @@ async def project_of(service: Service, account: Account, name: str = "Shop") -> 
         return (await service.get(Accounts).create_project(tx, account, name)).project_id
 
 
+@pytest.mark.both_databases
 async def test_an_invitation_makes_who_accepts_it_a_member_once(service: Service) -> None:
     ann = await new_account(service)
     project_id = await project_of(service, ann)
@@ -93,6 +94,7 @@ async def test_who_was_removed_joins_by_no_old_invitation(service: Service) -> N
             await service.get(Team).join(tx, token, account)
 
 
+@pytest.mark.both_databases
 async def test_only_owners_make_and_end_owners_and_one_is_left(service: Service) -> None:
     project = await service.projects.create("Shop")
     project_id = project.project_id
@@ -132,6 +134,7 @@ async def test_only_owners_make_and_end_owners_and_one_is_left(service: Service)
     assert role == "owner"
 
 
+@pytest.mark.both_databases
 async def test_a_plan_has_so_many_projects_and_members_even_for_two_at_once(
     make_service: ServiceFactory,
 ) -> None:
@@ -179,6 +182,7 @@ async def test_a_members_email_is_free_for_the_owner_whatever_the_plan(
     assert member.email == ann.email
 
 
+@pytest.mark.both_databases
 async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceFactory) -> None:
     service = await make_service(extra_plugins=[("plans", Plans(Plan("free", max_members=1)))])
     ann = await new_account(service)

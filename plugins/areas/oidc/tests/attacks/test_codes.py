@@ -49,6 +49,7 @@ async def test_a_code_of_another_flow_has_the_nonce_of_that_flow(ann, register):
     assert claims_of(response.json()["id_token"])["nonce"] == "ann's browser"
 
 
+@pytest.mark.both_databases
 async def test_a_code_of_another_client_is_refused_and_stays_usable(ann, register):
     mine, theirs = await register(), await register()
     code = await ann.code(mine)
