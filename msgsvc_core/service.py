@@ -227,7 +227,7 @@ class Service:
 
     `extra_plugins` are plugin objects by name, beside those that `settings.plugins` names; tests and
     embedders use it for plugins that are not installed. `tracing` records spans, by default as `settings`
-    say.
+    say. `database` replaces that of `settings.database_url`; its schema is the caller's business.
     """
 
     #: Whether the start found that the database holds what none of `secret_keys` reads.
@@ -243,6 +243,7 @@ class Service:
         clock: Clock | None = None,
         extra_plugins: Iterable[tuple[str, Any]] = (),
         tracing: Tracing | None = None,
+        database: Database | None = None,
     ) -> None:
         configure_unless_done()
         self.settings = settings
@@ -252,7 +253,7 @@ class Service:
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
         self._sections = read_sections(settings, hook.register_settings())
-        self.db = Database(
+        self.db = database or Database(
             settings.database_url,
             pool_size=settings.database_pool,
             synchronous=settings.sqlite_synchronous,
@@ -827,7 +828,7 @@ class Service:
         self.providers = self._core_providers()
         for section in self._sections.values():
             self.providers.add(section)
-        create_plugins(self.plugins, self._plugin_context())
+        create_plugins(self.plugins, self.plugin_context())
         for objects in hook.register_services():
             for kind, provided in objects.items():
                 self.providers.add(provided, kind=kind)
@@ -1119,7 +1120,7 @@ class Service:
         SQLite is migrated automatically; PostgreSQL, which other processes may be using, by `msgsvc
         migrate`. Steps that contract may be left, and a newer release may have expanded the database.
         """
-        if self.db.dialect == "sqlite":
+        if self.db.dialect == "sqlite" and not self.db.is_in_memory:
             await self._migrate_file()
         await self.db.connect()
         try:
@@ -1320,7 +1321,8 @@ class Service:
     async def _last_update_ms(self, channel: str, chat_id: str) -> int | None:
         return await self.inbound.last_update_ms(channel, chat_id)
 
-    def _plugin_context(self) -> PluginContext:
+    def plugin_context(self) -> PluginContext:
+        """The parts that plugins get."""
         return PluginContext(
             clock=self.clock,
             db=self.db,

@@ -33,7 +33,8 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import UnionType
 from typing import (
@@ -52,7 +53,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.responses import Response
 
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.kernel.providers import Providers, takes
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 HandlerFunction = Callable[..., Awaitable[Any]]
@@ -226,9 +227,11 @@ class Endpoint:
     def bound(self, providers: Providers) -> "Endpoint":
         """The endpoint with its handler's objects filled in. Raises `NotProvided`."""
         given = {"ctx", "body", "query", "upload", "prepared", *self.path_parameters}
-        bound = replace(self, call=providers.bind(self.handler, given))
+        # A copy, not `replace`: it keeps what has been read from the types of the handler.
+        bound = copy(self)
+        object.__setattr__(bound, "call", providers.bind(self.handler, given))
         if self.prepare is not None:
-            bound = replace(bound, call_prepare=providers.bind(self.prepare, given))
+            object.__setattr__(bound, "call_prepare", providers.bind(self.prepare, given))
         return bound
 
     @property
@@ -323,7 +326,7 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             endpoint.public or endpoint.group_commit or not endpoint.holds_connection
         ):
             raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
-        if "ctx" not in inspect.signature(endpoint.handler).parameters:
+        if not takes(endpoint.handler, "ctx"):
             raise ValueError(f"{endpoint.method} {endpoint.path}: its handler takes no `ctx`")
 
 

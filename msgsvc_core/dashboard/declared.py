@@ -22,7 +22,6 @@ package, stylesheets and scripts in `static/`. A GET reads. A POST writes in one
 against CSRF, and is recorded in the audit log as `<area>.<handler>`.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
@@ -32,7 +31,7 @@ from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.overview_parts import Figure, Problem
 from msgsvc_core.dashboard.searching import Hit
-from msgsvc_core.kernel.providers import Providers, provided_arguments
+from msgsvc_core.kernel.providers import Providers, provided_arguments, takes
 
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
@@ -44,7 +43,7 @@ _PLAIN = frozenset({str, int, float, bool, Any})
 def _bound(providers: Providers, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Raises `NotProvided`, and `TypeError` for a handler with a path parameter as an argument."""
     asked = provided_arguments(handler, {"page"})
-    if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
+    if not takes(handler, "page") or _PLAIN & set(asked.values()):
         name = getattr(handler, "__name__", repr(handler))
         raise TypeError(
             f"{name}: a handler takes `page`, and objects by their type; parts of its path are in page.params"

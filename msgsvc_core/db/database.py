@@ -8,7 +8,13 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -47,6 +53,19 @@ TRIAL_CHARACTERS = 32 * 1024
 log = structlog.get_logger(__name__)
 
 
+#: Takes the write lock until the loop time that it is given.
+TakeWriteLock = Callable[[float], AbstractAsyncContextManager[Any]]
+
+
+class SQLiteInMemory(Protocol):
+    """A SQLite database without a file, see `Database`. It outlives the connections."""
+
+    #: Whether everything runs on the event loop's thread, `inline` or not.
+    always_inline: bool
+
+    def batches(self, alone: TakeWriteLock) -> Batches: ...
+
+
 class NotificationListener(Protocol):
     """Receives notifications of other processes between `start` and `stop`."""
 
@@ -68,7 +87,8 @@ class Database:
     """One database, by URL: `sqlite:///path/to/file.db` or `postgresql://user:password@host/name`.
 
     `session` names the connections in PostgreSQL's `pg_stat_activity`; a copy of the database refuses to
-    start while there are any that begin with `msgsvc`.
+    start while there are any that begin with `msgsvc`. `in_memory` replaces the file of a SQLite URL, for
+    tests: see `msgsvc_devkit.memory`.
     """
 
     def __init__(
@@ -78,8 +98,10 @@ class Database:
         pool_size: int = 10,
         synchronous: str = "FULL",
         session: str = "msgsvc",
+        in_memory: SQLiteInMemory | None = None,
     ) -> None:
         self.url = url
+        self.is_in_memory = in_memory is not None
         #: The name of its sessions on PostgreSQL.
         self.session_name = session
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
@@ -89,7 +111,11 @@ class Database:
         self._listener: NotificationListener | None = None
         self._backend: Any
         self._batches: Batches
-        if self.dialect == "sqlite":
+        if in_memory is not None:
+            self._backend = in_memory
+            self._batches = in_memory.batches(self._writing)
+            self.usage = PoolUsage(size=1 + READERS)
+        elif self.dialect == "sqlite":
             self._backend = SQLiteBackend(sqlite_path(url), synchronous)
             self._batches = SQLiteBatches(
                 self._backend.open_for_batches,
@@ -150,7 +176,7 @@ class Database:
     async def read(self) -> AsyncIterator[Tx]:
         """A connection for queries, each of which sees the latest commits."""
         self._check_connected()
-        connection: ConnectionBackend | SQLiteConnection
+        connection: ConnectionBackend | SQLiteConnection[Any]
         if self.dialect == "sqlite":
             connection = self._backend.reading_connection()
         else:
@@ -209,7 +235,7 @@ class Database:
                 try:
                     in_place = (
                         self._backend.in_place_writer
-                        if inline and self.dialect == "sqlite"
+                        if self.dialect == "sqlite" and (inline or self._backend.always_inline)
                         else None
                     )
                     if one_statement and self.dialect == "postgresql":
@@ -339,16 +365,16 @@ class Database:
 
     def _writing_connection(
         self, until_s: float, *, background: bool = False
-    ) -> "ConnectionBackend | SQLiteConnection":
+    ) -> "ConnectionBackend | SQLiteConnection[Any]":
         if self.dialect == "sqlite":
-            found: SQLiteConnection = self._backend.connection(until_s, background=background)
+            found: SQLiteConnection[Any] = self._backend.connection(until_s, background=background)
             return found
         pooled: ConnectionBackend = self._backend.connection()
         return pooled
 
     @asynccontextmanager
     async def _acquired(
-        self, connection: "ConnectionBackend | SQLiteConnection"
+        self, connection: "ConnectionBackend | SQLiteConnection[Any]"
     ) -> AsyncIterator[None]:
         self.usage.waiting += 1
         self._idle.clear()
@@ -365,7 +391,9 @@ class Database:
             yield
         finally:
             self.usage.in_use -= 1
-            await shielded(_release(connection))
+            # SQLite's never waits, so nothing can cancel it midway.
+            release = _release(connection)
+            await (release if self.dialect == "sqlite" else shielded(release))
             self._set_idle()
 
     def _set_idle(self) -> None:
@@ -373,7 +401,7 @@ class Database:
             self._idle.set()
 
 
-async def _release(connection: "ConnectionBackend | SQLiteConnection") -> None:
+async def _release(connection: "ConnectionBackend | SQLiteConnection[Any]") -> None:
     try:
         with named_errors():
             await connection.release()

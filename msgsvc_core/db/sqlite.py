@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import aiosqlite
 import structlog
@@ -21,6 +21,7 @@ from msgsvc_core.db.in_place import InPlaceReader, InPlaceWriter
 from msgsvc_core.db.priority_pool import PriorityPool
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 #: Seconds to wait for another process that reads or opens the file.
 BUSY_TIMEOUT_S = 10.0
@@ -73,13 +74,13 @@ def create_file(path: Path) -> None:
             connection.execute("VACUUM")
 
 
-class SQLiteConnection:
+class SQLiteConnection(Generic[C]):
     """Acquires one of the backend's persistent connections, waiting until the loop time `until_s`;
     `background` waits behind what is not."""
 
     def __init__(
         self,
-        free: PriorityPool[aiosqlite.Connection],
+        free: PriorityPool[C],
         until_s: float | None = None,
         *,
         background: bool = False,
@@ -87,7 +88,7 @@ class SQLiteConnection:
         self._free = free
         self._until_s = until_s
         self._background = background
-        self._connection: aiosqlite.Connection | None = None
+        self._connection: C | None = None
 
     async def acquire(self) -> None:
         """Raises `FileLocked` if others of this process use it for too long."""
@@ -102,18 +103,22 @@ class SQLiteConnection:
             raise FileLocked("the file is locked: others have been writing for too long") from None
 
     async def release(self) -> None:
+        """Never waits."""
         assert self._connection is not None
         self._free.put(self._connection)
         self._connection = None
 
     @property
-    def raw_connection(self) -> aiosqlite.Connection:
+    def raw_connection(self) -> C:
         assert self._connection is not None
         return self._connection
 
 
 class SQLiteBackend:
     """`path` is a file; `synchronous` is SQLite's own setting (FULL survives a power cut)."""
+
+    #: Only what is `inline` runs on the event loop's thread.
+    always_inline = False
 
     def __init__(self, path: Path, synchronous: str) -> None:
         self._path = path
@@ -159,10 +164,10 @@ class SQLiteBackend:
 
     def connection(
         self, until_s: float | None = None, *, background: bool = False
-    ) -> SQLiteConnection:
+    ) -> SQLiteConnection[aiosqlite.Connection]:
         return SQLiteConnection(self._writer, until_s, background=background)
 
-    def reading_connection(self) -> SQLiteConnection:
+    def reading_connection(self) -> SQLiteConnection[aiosqlite.Connection]:
         return SQLiteConnection(self._readers)
 
     def open_for_batches(self) -> sqlite3.Connection:

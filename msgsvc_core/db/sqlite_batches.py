@@ -73,15 +73,19 @@ class SQLiteBatches:
         return outcomes
 
     def _commit(self, units: Sequence[WriteBatch]) -> list[Outcome]:
-        """Commits all units together, or, if one of them fails, each in a separate savepoint."""
         assert self._connection is not None, "the batches are open"
-        with named_errors():
-            try:
-                return _in_transaction(self._connection, _write_together, units)
-            except FAULTS as error:
-                if is_lost(error):
-                    raise
-            return _in_transaction(self._connection, _write_one_by_one, units)
+        return commit_units(self._connection, units)
+
+
+def commit_units(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> list[Outcome]:
+    """Commits all units together, or, if one of them fails, each in a separate savepoint."""
+    with named_errors():
+        try:
+            return _in_transaction(connection, _write_together, units)
+        except FAULTS as error:
+            if is_lost(error):
+                raise
+        return _in_transaction(connection, _write_one_by_one, units)
 
 
 def _begin(in_place: InPlaceWriter, units: Sequence[WriteBatch]) -> list[Outcome] | None:

@@ -25,6 +25,7 @@ from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.kernel.errors import ApiError, MethodNotAllowed, NotFound, ValidationFailed
 from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.security.networks import Networks
+from msgsvc_core.telemetry.logs import RequestLines
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
 #: Name of a plugin's route to which `/` redirects.
@@ -65,7 +66,7 @@ def build_app(
         Middleware(
             RequestLog,
             errors_url=errors_url,
-            log=settings.log,
+            lines=RequestLines.of(settings.log),
             metrics=metrics,
             tracing=tracing,
             trust_incoming=settings.tracing.trust_incoming,

@@ -7,10 +7,9 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from msgsvc_core.api.envelope import api_error, envelope
-from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.tracing import Span, Tracing, within
-from msgsvc_core.telemetry.logs import probe_lines, request_lines
+from msgsvc_core.telemetry.logs import RequestLines
 from msgsvc_core.telemetry.request_metrics import METHODS, RequestMetrics
 
 ID_HEADER = b"x-request-id"
@@ -31,15 +30,14 @@ class RequestLog:
         app: ASGIApp,
         *,
         errors_url: str,
-        log: LogSettings,
+        lines: RequestLines,
         metrics: RequestMetrics,
         tracing: Tracing | None = None,
         trust_incoming: bool = False,
     ) -> None:
         self._app = app
         self._errors_url = errors_url
-        self._write_line = request_lines(log)
-        self._write_probe = probe_lines(log)
+        self._lines = lines
         self._metrics = metrics
         self._tracing = tracing
         self._trust_incoming = trust_incoming
@@ -85,7 +83,7 @@ class RequestLog:
             if span is not None:
                 ids = {"trace_id": span.trace_id, "span_id": span.span_id}
                 _end(span, scope, endpoint, status)
-            write_line = self._write_probe if scope["path"] in PROBES else self._write_line
+            write_line = self._lines.probe if scope["path"] in PROBES else self._lines.request
             write_line(
                 method=scope["method"],
                 endpoint=endpoint,

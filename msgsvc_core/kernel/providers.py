@@ -1,9 +1,10 @@
 """Dependency injection: one object per type, passed to functions by the types of their parameters."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, TypeVar, get_type_hints
+from types import MethodType
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -65,35 +66,52 @@ class Providers:
 
 def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
     """The parameters of a handler that must be provided, by name, with their types."""
-    return {name: kind for name, kind in _without_default(function).items() if name not in given}
+    return {name: kind for name, kind in _signature(function).needed if name not in given}
 
 
-def _without_default(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The parameters without a default, by name, with their types."""
-    inner = function
-    while isinstance(inner, partial):
-        inner = inner.func
-    inner = getattr(inner, "__func__", inner)
-    if inner is not function:
-        return _inspected(function, inner)
-    found = _parameters.get(function)
+def takes(function: Callable[..., Any], parameter: str) -> bool:
+    """Whether the function has a parameter of that name."""
+    return parameter in _signature(function).names
+
+
+class _Signature(NamedTuple):
+    """The parameters of a function: all names, and those without a default with their types."""
+
+    names: tuple[str, ...]
+    needed: tuple[tuple[str, Any], ...]
+
+
+#: Every service of a process binds the same functions, and inspecting one takes longer than calling it.
+_signatures: WeakKeyDictionary[Callable[..., Any], _Signature] = WeakKeyDictionary()
+
+
+def _signature(function: Callable[..., Any]) -> _Signature:
+    if isinstance(function, partial):
+        inner = _signature(function.func)
+        # `update_wrapper` and the like don't matter: what is given by position comes first.
+        names = inner.names[len(function.args) :]
+        left = set(names) - set(function.keywords)
+        return _Signature(names, tuple(each for each in inner.needed if each[0] in left))
+    if isinstance(function, MethodType):
+        inner = _signature(function.__func__)
+        bound = inner.names[:1]
+        return _Signature(
+            inner.names[1:], tuple(each for each in inner.needed if each[0] not in bound)
+        )
+    found = _signatures.get(function)
     if found is None:
-        found = _parameters[function] = _inspected(function, inner)
+        found = _signatures[function] = _inspected(function)
     return found
 
 
-#: Cached parameters of plain functions: each service of a process binds the same ones.
-_parameters: WeakKeyDictionary[Callable[..., Any], Mapping[str, Any]] = WeakKeyDictionary()
-
-
-def _inspected(function: Callable[..., Any], inner: Callable[..., Any]) -> dict[str, Any]:
-    names = [
-        name
-        for name, each in inspect.signature(function).parameters.items()
-        if each.default is inspect.Parameter.empty
-    ]
-    hints = get_type_hints(inner) if names else {}
-    return {name: hints.get(name, Any) for name in names}
+def _inspected(function: Callable[..., Any]) -> _Signature:
+    parameters = inspect.signature(function).parameters.values()
+    names = [each.name for each in parameters if each.default is inspect.Parameter.empty]
+    hints = get_type_hints(function) if names else {}
+    return _Signature(
+        tuple(each.name for each in parameters),
+        tuple((name, hints.get(name, Any)) for name in names),
+    )
 
 
 def _name(kind: Any) -> str:

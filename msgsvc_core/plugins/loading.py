@@ -2,8 +2,9 @@
 
 import difflib
 import inspect
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ def load_plugins(
     names: Sequence[str], extra: Iterable[tuple[str, Any]] = ()
 ) -> pluggy.PluginManager:
     """A plugin manager with the named plugins, in that order, and `extra` objects by name."""
-    manager = pluggy.PluginManager(PROJECT)
+    manager = _PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
     installed = available_plugins() if names else {}
     # pluggy calls the plugin registered last first; reversed, hooks run in the order of the setting.
@@ -95,6 +96,31 @@ def package(plugin: Any) -> str:
     module = plugin if inspect.ismodule(plugin) else type(plugin)
     name = module.__name__ if inspect.ismodule(plugin) else module.__module__
     return str(name).partition(".")[0]
+
+
+class _PluginManager(pluggy.PluginManager):
+    """Searches a module or class for hooks once per process. pluggy inspects every attribute each time, which
+    took a third of the time of building a service."""
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        is_hook = name in _attributes(module_or_class, f"{PROJECT}_spec")
+        return super().parse_hookspec_opts(module_or_class, name) if is_hook else None
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        is_module = inspect.ismodule(plugin)
+        owner: Hashable = plugin if is_module else type(plugin)
+        found = _attributes(owner, f"{PROJECT}_impl")
+        # An object may also have functions of its own.
+        is_hook = name in found or (not is_module and name in getattr(plugin, "__dict__", ()))
+        return super().parse_hookimpl_opts(plugin, name) if is_hook else None
+
+
+@lru_cache(maxsize=512)
+def _attributes(owner: Hashable, mark: str) -> frozenset[str]:
+    """The names of the functions of a module or class that pluggy has marked so."""
+    return frozenset(
+        name for name in dir(owner) if hasattr(inspect.getattr_static(owner, name, None), mark)
+    )
 
 
 def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:

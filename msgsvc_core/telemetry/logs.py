@@ -11,7 +11,7 @@ from contextlib import suppress
 from contextvars import Context
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 import structlog
 
@@ -94,6 +94,17 @@ def add_trace(
     if (span := current_span()) is not None:
         entry["trace_id"], entry["span_id"] = span.trace_id, span.span_id
     return entry
+
+
+class RequestLines(NamedTuple):
+    """Writes the log line of a request, or of a probe or scrape, from its values by name."""
+
+    request: Callable[..., None]
+    probe: Callable[..., None]
+
+    @classmethod
+    def of(cls, settings: LogSettings) -> "RequestLines":
+        return cls(request_lines(settings), probe_lines(settings))
 
 
 def request_lines(settings: LogSettings) -> Callable[..., None]:

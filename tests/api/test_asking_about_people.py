@@ -13,6 +13,7 @@ from .subscribing import Subscribe
 MakeTenant = Callable[..., Awaitable[Tenant]]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_locking_people_tells_who_there_are_and_how_they_stand(
     service: Service, tenant: Tenant, subscribe: Subscribe
@@ -31,6 +32,7 @@ async def test_locking_people_tells_who_there_are_and_how_they_stand(
     assert nobody == {}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_nobody_who_is_locked_is_erased_until_the_transaction_ends(
     service: Service, tenant: Tenant, subscribe: Subscribe

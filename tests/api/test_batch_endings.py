@@ -64,6 +64,7 @@ async def completed(service: Service) -> list[dict[str, Any]]:
     return [json.loads(row["data"]) for row in rows]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_lanes_that_end_the_same_batches_at_once_count_each_message(
     quiet: Service, make_service: ServiceFactory

@@ -84,6 +84,7 @@ async def test_a_tag_is_added_to_all_who_match(
     assert told["kind"] == "subscribers"
 
 
+@pytest.mark.database_file
 async def test_a_tag_is_removed_although_its_list_shrinks_meanwhile(
     service: Service,
     client: httpx2.AsyncClient,

@@ -15,6 +15,8 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
+pytestmark = pytest.mark.database_file
+
 #: Pages that a bounded file may still grow: less than a trial takes.
 FEW_PAGES = 2
 

@@ -20,7 +20,10 @@ from msgsvc_devkit import RecordingChannel, settled, until
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
-pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("backend", ["sqlite"], indirect=True),
+    pytest.mark.database_file,
+]
 
 #: Seconds that who writes waits for others in these tests.
 WAIT_S = 4.0
@@ -185,6 +188,7 @@ async def test_what_a_platform_answered_is_written_once_the_file_is_free(
     assert channel.texts == ["once"]
 
 
+@pytest.mark.database_file
 async def test_a_claim_that_finds_the_file_locked_ends_no_call_under_way(
     service: Service,
     tenant: Tenant,

@@ -73,6 +73,7 @@ async def test_uses_are_written_when_the_service_stops(
     assert await last_used(service, tenant) == clock.now_ms()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_use_that_another_process_wrote_later_stays(
     service: Service, tenant: Tenant, clock: FakeClock

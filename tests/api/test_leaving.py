@@ -31,6 +31,7 @@ async def test_leaving_tells_the_reason_and_how_the_person_had_come(
     assert (data["reason"], data["source"]) == ("stop", "deep_link")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_who_end_a_subscription_at_once_end_it_once(
     service: Service, tenant: Tenant, ann: str
@@ -131,6 +132,7 @@ async def test_subscribing_somebody_twice_is_already_subscribed(
     check_error(answer, 409, "already_subscribed")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_who_subscribe_somebody_at_once_subscribe_them_once(
     client: httpx2.AsyncClient, ann: str

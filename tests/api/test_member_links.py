@@ -122,6 +122,7 @@ async def test_a_link_works_once_and_answers_the_same_person_again(
     assert said(channel, "Eve") == [NO_LINK]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_open_a_link_at_once_one_is_the_member(
     service: Service, client: httpx2.AsyncClient, ann_id: str

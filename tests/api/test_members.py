@@ -103,6 +103,7 @@ async def test_an_email_names_one_member_in_whatever_case(
     assert await emails(client) == ["ann@shop.example"]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_add_an_email_at_once_one_succeeds(client: httpx2.AsyncClient) -> None:
     body = {"name": "Ann", "email": "ann@shop.example"}
@@ -145,6 +146,7 @@ async def test_an_email_can_be_changed_to_one_that_is_free(
     assert free.json()["email"] == same.json()["email"] == "lee@shop.example"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_take_an_email_by_a_change_at_once_one_succeeds(
     client: httpx2.AsyncClient,

@@ -165,6 +165,7 @@ async def test_several_quick_edits_show_the_last(
     assert (await message_of(client, message_id))["text"] == "edit 4"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_edits_at_the_same_time_lose_nothing(
     service: Service, client: httpx2.AsyncClient, send: Send, channel: RecordingChannel

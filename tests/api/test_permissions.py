@@ -196,6 +196,7 @@ async def test_the_event_carries_the_subscriber(client: httpx2.AsyncClient, ann:
     ]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_grants_at_once_are_told_once(client: httpx2.AsyncClient, ann: str) -> None:
     await make(client, "news")

@@ -14,6 +14,7 @@ from tests.api.test_permissions import make
 pytestmark = pytest.mark.both_databases
 
 
+@pytest.mark.database_file
 async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
 ) -> None:
@@ -36,6 +37,7 @@ async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(
         assert (granted.status_code, removed) in {(200, False), (404, True)}
 
 
+@pytest.mark.database_file
 async def test_requests_at_once_make_20_permissions_and_not_one_more(
     client: httpx2.AsyncClient,
 ) -> None:
@@ -49,6 +51,7 @@ async def test_requests_at_once_make_20_permissions_and_not_one_more(
     assert Counter(answer.status_code for answer in answers) == {201: 20, 409: 10}
 
 
+@pytest.mark.database_file
 async def test_no_grant_is_lost_with_a_permission_that_is_removed_at_the_same_time(
     client: httpx2.AsyncClient, ann: str
 ) -> None:

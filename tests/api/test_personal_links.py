@@ -116,6 +116,7 @@ async def test_where_whoever_was_known_has_left_the_next_is_bound_at_once(
     assert "Eve on messenger_b" in await _bound(client)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_links_that_are_opened_at_once_one_binds(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant

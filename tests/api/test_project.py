@@ -66,6 +66,7 @@ async def test_a_text_that_is_null_is_removed(client: httpx2.AsyncClient) -> Non
     assert (answer.json()["welcome"], answer.json()["farewell"]) == (None, "Bye")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_texts_that_are_changed_at_once_are_both_kept(client: httpx2.AsyncClient) -> None:
     await asyncio.gather(

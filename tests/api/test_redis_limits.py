@@ -45,6 +45,7 @@ async def test_without_a_url_limits_are_in_the_database_or_in_memory(service: Se
     assert isinstance(service.limiter, DatabaseLimiter)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 @needs_redis
 @pytest.mark.usefixtures("patient")

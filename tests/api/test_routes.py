@@ -143,6 +143,7 @@ async def test_a_project_has_so_many_routes_and_no_more(
     assert len((await tenant.client.get("/v1/routes")).json()["data"]) == 2
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_change_of_what_was_changed_meanwhile_is_refused(
     client: httpx2.AsyncClient, service: Service, tenant: Tenant

@@ -114,6 +114,7 @@ async def test_a_banned_bot_stops_and_what_is_queued_waits(
     assert sender.texts == []
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_many_calls_that_meet_the_ban_at_once_one_message_fails(
     service: Service, tenant: Tenant, subscribe: Subscribe, sender: RecordingChannel

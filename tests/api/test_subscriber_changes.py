@@ -219,6 +219,7 @@ async def test_a_language_that_was_set_stays_when_the_person_returns(
     assert (await shown(client, ann))["lang"] == "ru"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_bind_one_external_id_at_once_one_wins(
     client: httpx2.AsyncClient, subscribe: Subscribe
@@ -233,6 +234,7 @@ async def test_of_two_who_bind_one_external_id_at_once_one_wins(
         assert statuses == {200: 1, 409: len(people) - 1}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_open_links_with_one_external_id_at_once_both_subscribe(
     client: httpx2.AsyncClient, subscribe: Subscribe
@@ -245,6 +247,7 @@ async def test_of_two_who_open_links_with_one_external_id_at_once_both_subscribe
     assert Counter(bound) == {"customer-1": 1, None: 7}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_changes_of_tags_at_once_the_later_one_counts(
     client: httpx2.AsyncClient, ann: str
@@ -268,6 +271,7 @@ async def test_a_service_in_process_sees_the_attributes(
     assert subscriber.attributes == {"a": 1}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 @pytest.mark.parametrize("what", ["change", "tag", "grant", "revoke", "untag"])
 async def test_who_is_changed_and_erased_at_once_is_changed_before_or_not_found(

@@ -79,6 +79,7 @@ async def test_tags_are_listed_from_the_newest_on_page_by_page(
     assert seen == names[::-1]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_pages_of_tags_made_at_once_have_no_gap(client: httpx2.AsyncClient) -> None:
     names = {"a", "b", "ё", "常", "Z"}
@@ -395,6 +396,7 @@ async def test_each_project_has_its_own_20_tags(
     assert (await other.client.get("/v1/tags/t0")).status_code == 200
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_requests_at_once_make_20_tags_and_not_one_more(
     client: httpx2.AsyncClient, ann: str
@@ -411,6 +413,7 @@ async def test_requests_at_once_make_20_tags_and_not_one_more(
     assert len((await client.get("/v1/tags")).json()["data"]) == 20
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_tags_that_are_given_renamed_and_removed_at_once_end_no_request_badly(
     client: httpx2.AsyncClient, subscribe: Subscribe

@@ -165,6 +165,7 @@ async def test_a_ticket_lives_from_the_first_word_to_the_rating(desk: Desk) -> N
     ]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_take_a_ticket_at_once_and_one_has_it(desk: Desk) -> None:
     words = desk.words

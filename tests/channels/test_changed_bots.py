@@ -110,6 +110,7 @@ async def test_a_late_ban_of_the_bot_before_does_not_stop_the_one_in_its_place(
         assert await service.channel_states.troubled(tx) == []
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_what_a_check_says_of_a_bot_that_was_changed_meanwhile_is_not_kept(
     service: Service, client: httpx2.AsyncClient, platform: Platform, add_bot: AddBot

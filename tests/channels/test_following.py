@@ -31,6 +31,7 @@ def greeting(service: Service, key: str) -> str | None:
     return channel.settings.greeting
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_another_process_takes_over_what_is_added_changed_and_removed(
     beside: Service, client: httpx2.AsyncClient, add_bot: AddBot
@@ -54,6 +55,7 @@ async def test_another_process_takes_over_what_is_added_changed_and_removed(
     assert seen == ["first", "next", "gone"]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_the_process_that_made_a_change_works_by_it_at_once(
     service: Service, client: httpx2.AsyncClient, add_bot: AddBot
@@ -258,6 +260,7 @@ async def test_settings_are_encrypted_by_the_new_key_after_a_while(
     assert greeting(alone, made["channel_id"]) == "kept"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_many_changes_at_once_leave_all_processes_with_the_same(
     service: Service, beside: Service, client: httpx2.AsyncClient, tenant: Tenant

@@ -162,6 +162,7 @@ async def test_what_a_change_leaves_out_stays_and_null_is_the_default_again(
     assert emptied.json()["settings"] == {"receiving": "webhook", "greeting": None}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_changes_at_once_both_count(client: httpx2.AsyncClient) -> None:
     await client.post("/v1/channels", json=body(receiving="nothing"))

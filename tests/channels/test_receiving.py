@@ -128,6 +128,7 @@ async def test_what_came_is_answered_by_whoever_runs_jobs(
     assert bot.texts == ["Hello! To start, open a link from a site that uses this bot."]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_another_process_goes_on_where_a_stopped_one_left_off(
     service: Service, beside: Service, platform: Platform, guests: Guests
@@ -147,6 +148,7 @@ async def test_another_process_goes_on_where_a_stopped_one_left_off(
     assert bot.most_polling == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_another_process_takes_over_when_the_lease_of_a_dead_one_is_over(
     service: Service, beside: Service, platform: Platform, guests: Guests, clock: FakeClock

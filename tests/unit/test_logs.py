@@ -16,7 +16,13 @@ from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_core.service import Service
-from msgsvc_core.telemetry.logs import HIDDEN, hide_secrets, probe_lines, request_lines
+from msgsvc_core.telemetry.logs import (
+    HIDDEN,
+    RequestLines,
+    hide_secrets,
+    probe_lines,
+    request_lines,
+)
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 KEY = new_api_key().secret
@@ -248,7 +254,7 @@ async def test_a_status_that_is_named_is_logged_as_a_number(service: Service) ->
             app=RequestLog(
                 away,
                 errors_url=service.settings.errors_url,
-                log=LogSettings(),
+                lines=RequestLines.of(LogSettings()),
                 metrics=service.metrics.requests,
             )
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from msgsvc_devkit.conformance.channel import ChannelContract, ReceivingContract
     from msgsvc_devkit.conformance.messenger import Fault, Messenger, Shown, cannot
     from msgsvc_devkit.conformance.plugin import PluginContract
+    from msgsvc_devkit.core import BotCall, MemoryCore, memory_core
     from msgsvc_devkit.fakes.context import FakeContext, channel_context, plugin_context
 
 # The kit imports pytest and a web server: 14 MiB that a process with a recording channel should not load.
@@ -29,6 +30,9 @@ __getattr__ = late_exports(
         "Fault": "conformance.messenger",
         "Messenger": "conformance.messenger",
         "PluginContract": "conformance.plugin",
+        "BotCall": "core",
+        "MemoryCore": "core",
+        "memory_core": "core",
         "ReceivingContract": "conformance.channel",
         "Shown": "conformance.messenger",
         "cannot": "conformance.messenger",
@@ -38,10 +42,12 @@ __getattr__ = late_exports(
 )
 
 __all__ = [
+    "BotCall",
     "ChannelContract",
     "FakeClock",
     "FakeContext",
     "Fault",
+    "MemoryCore",
     "Messenger",
     "PluginContract",
     "ReceivingContract",
@@ -51,6 +57,7 @@ __all__ = [
     "Shown",
     "cannot",
     "channel_context",
+    "memory_core",
     "plugin_context",
     "settled",
     "until",

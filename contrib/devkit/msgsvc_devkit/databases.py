@@ -10,8 +10,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from msgsvc_core.db import MigrationSource, migrate
+from msgsvc_core.db import Database, MigrationSource, migrate
 from msgsvc_core.kernel.ids import new_token
+from msgsvc_devkit.images import shared_images
+from msgsvc_devkit.memory import MEMORY_URL, MemoryBackend, MemoryDatabase
 from msgsvc_devkit.rows import empty_tables, keep_rows, restore_rows
 
 POSTGRES_URL_VARIABLE = "MSGSVC_TEST_POSTGRES_URL"
@@ -24,38 +26,52 @@ def postgres_url() -> str:
 
 
 class SQLiteDatabases:
-    """Files in a folder."""
+    """Files in a folder, and databases in memory."""
 
     name = "sqlite"
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._templates: dict[tuple[str, ...], Path] = {}
+        self._images = shared_images()
+        self._in_memory: dict[str, MemoryDatabase] = {}
+        #: What `keep` saved of databases in memory, by URL.
+        self._kept_images: dict[str, bytes] = {}
 
     async def fresh(self, sources: Sequence[MigrationSource]) -> str:
         """The URL of a new, migrated database."""
-        key = tuple(source.owner for source in sources)
-        if key not in self._templates:
-            path = self._new_path()
-            await migrate(f"sqlite:///{path}", sources)
-            self._templates[key] = path
         copy = self._new_path()
-        shutil.copyfile(self._templates[key], copy)
+        copy.write_bytes(await self._images.of(sources))
         return f"sqlite:///{copy}"
+
+    async def fresh_in_memory(self, sources: Sequence[MigrationSource]) -> str:
+        """The same without a file: `connect_to` gives what a service uses instead of the URL."""
+        return self._open_in_memory(await self._images.of(sources))
+
+    def connect_to(self, url: str) -> Database | None:
+        """A connection to the database in memory at that URL; None if there is none."""
+        found = self._in_memory.get(url)
+        return None if found is None else Database(url, in_memory=MemoryBackend(found))
 
     async def empty(self) -> str:
         """The URL of a new database without any table."""
         return f"sqlite:///{self._new_path()}"
 
     async def give_back(self, url: str) -> None:
-        """Nothing to do: a copy costs less than cleaning."""
+        """Drops a database in memory. Files stay: a copy costs less than cleaning."""
+        if (database := self._in_memory.pop(url, None)) is not None:
+            database.close()
 
     async def keep(self, url: str) -> None:
         """Saves the content of a database that is not in use, for `restored`."""
+        if (database := self._in_memory.get(url)) is not None:
+            self._kept_images[url] = database.image()
+            return
         shutil.copyfile(_path(url), _kept(url))
 
     async def restored(self, url: str) -> str:
         """The URL of a database with the content saved from that one. Only one test at a time uses it."""
+        if (image := self._kept_images.get(url)) is not None:
+            return self._open_in_memory(image)
         copy = self._new_path()
         shutil.copyfile(_kept(url), copy)
         return f"sqlite:///{copy}"
@@ -65,6 +81,11 @@ class SQLiteDatabases:
 
     def _new_path(self) -> Path:
         return self._folder / f"{new_token()}.db"
+
+    def _open_in_memory(self, image: bytes) -> str:
+        url = f"{MEMORY_URL}{new_token()}"
+        self._in_memory[url] = MemoryDatabase(image)
+        return url
 
 
 class PostgresDatabases:

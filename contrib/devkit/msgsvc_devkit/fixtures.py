@@ -14,6 +14,7 @@ import os
 import shutil
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
@@ -22,12 +23,14 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from msgsvc_core.db import postgres_pool
+from msgsvc_core.db import Tx, postgres_pool
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
+from msgsvc_devkit import both_databases
 from msgsvc_devkit.both_databases import function_of
 from msgsvc_devkit.channel import RecordingChannel
 from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.core import MemoryCore, memory_core
 from msgsvc_devkit.databases import (
     PostgresDatabases,
     SQLiteDatabases,
@@ -45,6 +48,9 @@ LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site", "containers"
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: Marks a function whose cases don't affect each other, and can share a service.
 SHARED_SERVICE = "shared_service"
+#: Marks a test whose services on SQLite have their database in a file: it is about files, locks, several
+#: processes, or transactions that meet.
+DATABASE_FILE = "database_file"
 
 #: Seconds that a service of a test waits for a new connection to PostgreSQL.
 CONNECT_S = 30.0
@@ -78,6 +84,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{SHARED_SERVICE}: its cases leave nothing behind, and share a service"
+    )
+    config.addinivalue_line(
+        "markers", f"{DATABASE_FILE}: on SQLite its services have a file, not memory"
     )
     required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
     found = {name: shutil.which(name) is not None for name in PROGRAMS}
@@ -174,13 +183,22 @@ async def make_service(
 
     Cases of a function marked `shared_service` get the services created by its first case.
     """
+    on_file = _is_about_databases(request.node)
     if request.node.get_closest_marker(SHARED_SERVICE):
-        yield await shared_services.maker_of(function_of(request.node.nodeid), backend, runner)
+        yield await shared_services.maker_of(
+            function_of(request.node.nodeid), backend, runner, on_file=on_file
+        )
         return
     await shared_services.close()
-    maker = ServiceMaker(backend, clock, runner)
+    maker = ServiceMaker(backend, clock, runner, on_file=on_file)
     yield maker
     await maker.close()
+
+
+def _is_about_databases(item: pytest.Item) -> bool:
+    folders = item.config.getini(both_databases.FOLDERS)
+    marked = item.get_closest_marker(DATABASE_FILE) is not None
+    return marked or any(folder in item.path.parents for folder in folders)
 
 
 @pytest.fixture
@@ -195,6 +213,33 @@ def channel(service: Service) -> RecordingChannel:
     found = service.channels["messenger_a"]
     assert isinstance(found, RecordingChannel)
     return found
+
+
+@pytest.fixture
+async def core() -> AsyncIterator[MemoryCore]:
+    """The core's parts on a database in memory, without plugins. To load some, define it again:
+
+    @pytest.fixture
+    async def core() -> AsyncIterator[MemoryCore]:
+        async with memory_core(plugins=["otp"]) as core:
+            yield core
+    """
+    async with memory_core() as made:
+        yield made
+
+
+@pytest.fixture
+async def tx(core: MemoryCore) -> AsyncIterator[Tx]:
+    """An open transaction of `core`, rolled back after the test. What opens transactions of its own waits for
+    it: such a test arranges in `async with core.db.transaction() as tx`."""
+    with suppress(_RollBack):
+        async with core.db.transaction() as open_tx:
+            yield open_tx
+            raise _RollBack
+
+
+class _RollBack(Exception):
+    """Ends a test's transaction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database
 from msgsvc_core.jobs.engine import Role
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_token
@@ -53,10 +54,16 @@ class TestRunner:
         clock: Clock,
         extra_plugins: Iterable[tuple[str, Any]],
         tracing: Tracing | None = None,
+        database: Database | None = None,
     ) -> Service:
         """A service whose jobs are processed once it is started, by itself or a worker."""
-        kind = ServiceWithWorker if settings.jobs.runner == "dramatiq" else Service
-        return kind(settings, clock=clock, extra_plugins=extra_plugins, tracing=tracing)
+        if settings.jobs.runner == "dramatiq":
+            return ServiceWithWorker(
+                settings, clock=clock, extra_plugins=extra_plugins, tracing=tracing
+            )
+        return Service(
+            settings, clock=clock, extra_plugins=extra_plugins, tracing=tracing, database=database
+        )
 
     def clean_up(self) -> None:
         """Deletes the messages of this runner's services from the broker."""

@@ -1,10 +1,10 @@
 """Creates services for tests: one per test, or one shared by all cases of a test function."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import CORE_MIGRATIONS
+from msgsvc_core.db import CORE_MIGRATIONS, Database, MigrationSource
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.plugins.loading import load_plugins
@@ -32,17 +32,37 @@ _PLUGIN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
+def settings_of(
+    plugins: Sequence[str], extra_plugins: Iterable[tuple[str, Any]] = (), **given: Any
+) -> Settings:
+    """The settings of a service of tests: with two channels of kind `recording`, and no limits on requests
+    but those `given`."""
+    values = {**_SETTINGS, **given, "plugins": tuple(plugins)}
+    values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
+    for name in {*plugins, *(name for name, _ in extra_plugins)} & set(_PLUGIN_SETTINGS):
+        for section, defaults in _PLUGIN_SETTINGS[name].items():
+            values[section] = {**defaults, **values.get(section, {})}
+    return Settings.model_validate(values)
+
+
 class ServiceMaker:
-    """Creates services on new databases: `await make(extra_plugins=..., **settings)`.
+    """Creates services on new databases: `await make(extra_plugins=..., **settings)`. Those on SQLite are in
+    memory, unless `on_file` is set.
 
     They have two channels of kind `recording` and are started. Their jobs are run by `runner`, unless `jobs`
     names another. Requests are practically unlimited, unless `limits` sets a limit.
     """
 
     def __init__(
-        self, backend: SQLiteDatabases | PostgresDatabases, clock: FakeClock, runner: TestRunner
+        self,
+        backend: SQLiteDatabases | PostgresDatabases,
+        clock: FakeClock,
+        runner: TestRunner,
+        *,
+        on_file: bool = False,
     ) -> None:
         self._backend = backend
+        self._on_file = on_file
         self._clock = clock
         self._runner = runner
         self._started: list[Service] = []
@@ -57,24 +77,35 @@ class ServiceMaker:
         use_tracing: Tracing | None = None,
         **settings: Any,
     ) -> Service:
+        names = settings.pop("plugins", ())
         plugins = [("recording", RecordingPlugin()), *extra_plugins]
-        values = {**_SETTINGS, **settings}
-        values["jobs"] = {**self._runner.job_settings, **values["jobs"]}
-        values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
-        for name in {*values["plugins"], *(name for name, _ in plugins)} & set(_PLUGIN_SETTINGS):
-            for section, given in _PLUGIN_SETTINGS[name].items():
-                values[section] = {**given, **values.get(section, {})}
-        if "database_url" not in values:
-            hook = load_plugins(values["plugins"], plugins).hook
+        settings["jobs"] = {**self._runner.job_settings, **settings.get("jobs", _SETTINGS["jobs"])}
+        if "database_url" not in settings:
+            hook = load_plugins(names, plugins).hook
             sources = [CORE_MIGRATIONS, *hook.register_migrations()]
-            self._fresh.append(await self._backend.fresh(sources))
-            values["database_url"] = self._fresh[-1]
-        clock = use_clock or self._clock
-        service = self._runner.build(Settings.model_validate(values), clock, plugins, use_tracing)
+            self._fresh.append(await self._new_database(sources))
+            settings["database_url"] = self._fresh[-1]
+        service = self._runner.build(
+            settings_of(names, plugins, **settings),
+            use_clock or self._clock,
+            plugins,
+            use_tracing,
+            self._connect_to(settings["database_url"]),
+        )
         if start:
             await service.start()
             self._started.append(service)
         return service
+
+    async def _new_database(self, sources: Sequence[MigrationSource]) -> str:
+        if isinstance(self._backend, SQLiteDatabases) and not self._on_file:
+            return await self._backend.fresh_in_memory(sources)
+        return await self._backend.fresh(sources)
+
+    def _connect_to(self, url: str) -> Database | None:
+        if isinstance(self._backend, SQLiteDatabases):
+            return self._backend.connect_to(url)
+        return None
 
     async def close(self) -> None:
         """Stops its services, and returns the databases."""
@@ -124,14 +155,19 @@ class SharedServices:
         return self._clocks[function]
 
     async def maker_of(
-        self, function: str, backend: SQLiteDatabases | PostgresDatabases, runner: TestRunner
+        self,
+        function: str,
+        backend: SQLiteDatabases | PostgresDatabases,
+        runner: TestRunner,
+        *,
+        on_file: bool,
     ) -> SharedMaker:
         """The function's services on that database; stops those of the previous function."""
         if function != self._function:
             await self.close()
             self._function = function
         if backend.name not in self._makers:
-            maker = ServiceMaker(backend, self.clock_of(function), runner)
+            maker = ServiceMaker(backend, self.clock_of(function), runner, on_file=on_file)
             self._makers[backend.name] = SharedMaker(maker)
         self._makers[backend.name].begin()
         return self._makers[backend.name]

@@ -22,6 +22,7 @@ async def at_once(talker: Talker, updates: list[ButtonPressed | MessageReceived]
     await settled(talker.service)
 
 
+@pytest.mark.database_file
 async def test_stop_written_five_times_at_once_ends_the_subscription_once(
     ann: Talker, tenant: Tenant
 ) -> None:
@@ -34,6 +35,7 @@ async def test_stop_written_five_times_at_once_ends_the_subscription_once(
     assert sum("unsubscribed from Shop" in one.message.text for one in ann.shown) == 1
 
 
+@pytest.mark.database_file
 async def test_switches_pressed_at_once_are_all_shown_in_the_end(
     ann: Talker, tenant: Tenant
 ) -> None:

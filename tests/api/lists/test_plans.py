@@ -17,6 +17,9 @@ from tests.api.lists.plans import Explainer, Statement, explainer_of, note_state
 from tests.api.lists.project import ids_of
 from tests.api.resources import PLUGINS, SETTINGS
 
+#: A connection of its own explains the statements.
+pytestmark = pytest.mark.database_file
+
 SIZES = Sizes(messages=4000, subscribers=4000, tickets=4000, others=4000)
 
 #: Entries of a page.

@@ -139,6 +139,7 @@ class Till:
         self.charges.append(charge)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_yes_on_two_phones_at_once_makes_one_code_one_subscriber_one_event_one_charge(
     make_service: ServiceFactory, make_tenant: Callable[..., Awaitable[Tenant]]

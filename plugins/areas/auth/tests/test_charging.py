@@ -67,6 +67,7 @@ async def test_two_presses_of_yes_are_one_charge(session, ledger, ann, charged):
     assert ledger.charges == charged
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_yes_from_two_phones_at_once_is_one_charge(session, ledger, ann, bob, charged):
     elsewhere = replace(ann, channel_name="messenger_b")

@@ -251,6 +251,7 @@ async def test_person_is_asked_so_often_an_hour(ask, ann, clock):
     assert await ask()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_questions_at_once_no_more_wait_than_may(ask):
     asked = await asyncio.gather(*(ask() for _ in range(8)), return_exceptions=True)

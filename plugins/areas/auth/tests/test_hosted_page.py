@@ -300,6 +300,7 @@ async def test_pressing_try_again_on_an_old_page_goes_on_with_what_waits(browser
     assert browser.link() == link
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_callback_that_was_changed_meanwhile_gets_the_code(browser, client, ann):
     await browser.open()

@@ -120,6 +120,7 @@ async def test_callback_that_breaks_a_rule_is_refused(client, link, method):
     assert response.json()["error"].startswith("callback_url: ")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_person_who_opens_a_static_link_is_asked_at_once(client, link, ann):
     question = await ann.open(link["links"]["messenger_a"])

@@ -48,6 +48,7 @@ async def test_waiting_request_is_answered_when_the_person_decides(
         assert (await request).json()["status"] == status
 
 
+@pytest.mark.database_file
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 async def test_waiting_request_is_told_of_a_yes_in_another_process(
     service, make_service, client, session, ann, monkeypatch
@@ -69,6 +70,7 @@ async def test_waiting_request_is_told_of_a_yes_in_another_process(
         assert (await request).json()["status"] == "confirmed"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_waiting_request_hears_of_a_yes_in_another_process(
     service, make_service, client, session, ann, monkeypatch

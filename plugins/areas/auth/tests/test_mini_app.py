@@ -81,6 +81,7 @@ async def test_the_same_data_signs_in_once(
     assert len(await events(client, "auth.completed")) == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 @on_every_messenger
 async def test_of_many_posts_of_the_same_data_at_once_one_signs_in(

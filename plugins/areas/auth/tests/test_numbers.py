@@ -103,6 +103,7 @@ async def test_wrong_number_after_the_right_one_changes_nothing(open_link, sessi
     assert ann.notice == "You are already signed in."
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_all_numbers_pressed_at_once_are_one_guess(open_link, session, ann, client):
     question = await open_link(ann)

@@ -300,6 +300,7 @@ async def test_an_answer_needs_the_cookie_of_its_visit(
     assert page.exchanged == []
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_an_answer_that_comes_often_at_once_is_exchanged_once(
     service: Service, browser: Browser, page: RecordingPage
@@ -373,6 +374,7 @@ async def test_a_number_that_is_none_does_not_stop_the_sign_in(
     assert await contacts_of(service, tenant, person["subscriber_id"]) == Contacts()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_channel_that_lost_its_page_meanwhile_is_a_refusal(
     service: Service, browser: Browser, page: RecordingPage

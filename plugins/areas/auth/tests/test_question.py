@@ -220,6 +220,7 @@ async def test_two_presses_of_yes_give_one_code(open_link, ann, status, events):
     assert ann.notice == "You are already signed in."
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_presses_of_yes_at_the_same_moment_give_one_code(open_link, ann, service, events):
     question = await open_link(ann)
@@ -299,6 +300,7 @@ async def test_first_yes_of_two_people_wins(open_link, ann, bob, client, status,
     assert (ann.shown.message.text, ann.notice) == (LATE, LATE)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_people_at_the_same_moment_one_is_subscribed(open_link, ann, bob, events):
     pressing = [
@@ -365,6 +367,7 @@ async def test_unknown_start_payload_is_answered(ann, payload):
     assert (await ann.open(f"https://bot?start={payload}")).message.text == INVALID_LINK
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_yes_to_a_project_disabled_meanwhile_only_tells(
     open_link, ann, service, tenant, status

@@ -149,6 +149,7 @@ async def test_number_that_was_picked_is_told(browser, request_page, exchange, a
     assert (await exchange(code)).method == "number"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_exchanges_at_once_one_gets_the_person(browser, request_page, exchange, ann):
     code = await code_on(browser, ann, await request_page())

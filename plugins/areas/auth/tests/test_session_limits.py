@@ -43,6 +43,7 @@ async def open_sessions(by, count, **body):
     return [answer.status_code for answer in answers]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_processes_let_through_what_one_would(start, make_tenant):
     one, other = await start(), await start()

@@ -51,6 +51,7 @@ async def test_hundred_parallel_verifies_of_one_code_give_one_person(client, ann
     assert outcomes.count((409, "auth_code_used")) == 99
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_codes_that_come_at_once_are_each_exchanged_or_refused_alone(client, ann, sign_in):
     codes = [(await sign_in(ann))["code"] for _ in range(3)]

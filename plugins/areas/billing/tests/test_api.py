@@ -140,6 +140,7 @@ async def test_messages_that_arrived_are_charged_where_they_have_a_price(
     assert await payer.is_even()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_100_people_who_say_yes_at_once_with_10_credits_10_are_charged_and_all_get_in(
     make_service: ServiceFactory, make_tenant: Any

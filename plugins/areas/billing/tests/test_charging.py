@@ -87,6 +87,7 @@ async def test_after_the_last_credit_paid_operations_end_in_three_days_and_login
     assert await payer.is_even()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_pack_ends_the_block_at_once(payer: Payer, clock: FakeClock) -> None:
     await payer.spend_all()
@@ -164,6 +165,7 @@ async def test_packs_can_be_taken_back_but_not_more_than_there_are(payer: Payer)
     assert await payer.is_even()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_100_charges_at_once_with_10_credits_10_are_paid(payer: Payer) -> None:
     await payer.charge("before", quantity=95)
@@ -178,6 +180,7 @@ async def test_of_100_charges_at_once_with_10_credits_10_are_paid(payer: Payer) 
     assert await payer.is_even()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_the_same_charge_told_20_times_at_once_one_is_made(payer: Payer) -> None:
     await asyncio.gather(*(payer.charge("ses_1") for _ in range(20)))

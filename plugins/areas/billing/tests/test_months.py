@@ -54,6 +54,7 @@ async def test_what_is_left_of_a_month_is_gone_and_packs_stay(
     assert await payer.is_even()
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_plan_counts_at_once_and_what_was_used_counts_for_it(payer: Payer) -> None:
     await payer.charge("ses_1", quantity=90)

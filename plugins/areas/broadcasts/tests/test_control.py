@@ -159,6 +159,7 @@ async def test_paused_broadcast_can_be_cancelled(
     assert len(await events(tenant.client, "broadcast.cancelled")) == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_scheduled_broadcast_is_cancelled_at_once_and_never_begins(
     service: Service, tenant: Tenant, gate: Gate, clock: FakeClock
@@ -175,6 +176,7 @@ async def test_scheduled_broadcast_is_cancelled_at_once_and_never_begins(
     assert len(await events(tenant.client, "broadcast.cancelled")) == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_people_who_leave_or_are_erased_meanwhile_are_skipped(
     service: Service, tenant: Tenant, gate: Gate

@@ -181,6 +181,7 @@ async def test_project_that_is_removed_in_the_middle_leaves_no_job(
 # ---- pauses --------------------------------------------------------------------------------------
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_broadcast_can_be_paused_at_once_and_resumed(
     service: Service, tenant: Tenant, gate: Gate

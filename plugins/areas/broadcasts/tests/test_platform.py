@@ -109,6 +109,7 @@ async def test_banned_bot_costs_one_recipient_and_the_others_wait(
     assert counts(done) == (49, 1, 0, 50)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_permission_that_is_revoked_meanwhile_is_kept_to(
     service: Service, client: httpx2.AsyncClient, people: AddPeople, clock: FakeClock

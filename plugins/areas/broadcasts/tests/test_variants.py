@@ -249,6 +249,7 @@ async def test_an_early_choice_reaches_all_who_have_got_nothing_yet(
     assert compared[1]["sent"] < texts(gate)["Text of B"]
 
 
+@pytest.mark.database_file
 async def test_of_two_choices_at_once_one_wins(
     service: Service, tenant: Tenant, people: AddPeople, channel: RecordingChannel, clock: FakeClock
 ) -> None:

@@ -33,6 +33,7 @@ async def shares(tx: Tx) -> int:
     return found
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_events_are_counted_by_day_also_by_many_transactions_at_once(
     make_service: ServiceFactory, clock: FakeClock

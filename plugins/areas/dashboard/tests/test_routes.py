@@ -159,6 +159,7 @@ async def test_what_is_refused_is_shown_with_what_was_written(
     assert await routes_of(service, owner) == []
 
 
+@pytest.mark.database_file
 async def test_what_another_has_changed_meanwhile_is_not_overwritten_unseen(
     service: Service, owner: Visitor
 ) -> None:

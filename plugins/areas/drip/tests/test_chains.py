@@ -51,6 +51,7 @@ async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
     assert (changed["version"], again["version"]) == (2, 2)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_changes_at_once_are_versions_one_after_another(shop: Shop) -> None:
     drip_id = (await shop.call("/drips", **BODY))["drip_id"]

@@ -95,6 +95,7 @@ async def test_chain_of_many_holds_up_no_other(
     assert Counter(message["text"] for message in messages) == {"many": 5, "few": 1}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_processes_at_the_same_steps_take_each_once(
     make_service: Any, make_tenant: Any, clock: Any

@@ -212,6 +212,7 @@ async def test_shorter_chain_ends_nobody_who_is_in_it(shop: Shop) -> None:
     assert (enrollment["status"], enrollment["reason"]) == ("stopped", "order.paid")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_new_trigger_and_name_hold_at_once_and_make_no_version(shop: Shop) -> None:
     drip_id = await shop.chain("one")

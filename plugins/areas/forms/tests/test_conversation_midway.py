@@ -17,6 +17,7 @@ from .orders import ORDER, events, made, values
 from .talker import Talker
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_presses_at_once_count_once(
     ann: Talker, tenant: Tenant, order: str, service: Service

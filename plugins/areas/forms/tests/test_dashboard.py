@@ -111,6 +111,7 @@ async def test_a_form_is_built_without_scripts_shared_changed_and_deleted(
     assert (await desk.client.get("/v1/forms")).json()["data"] == []
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_two_who_save_at_once_one_is_told_of_the_other(desk: Desk, enter: Enter) -> None:
     form = await desk.form()
@@ -214,6 +215,7 @@ async def test_spam_is_apart_until_somebody_says_that_it_is_none(
     assert ("Ann" in left.text, "Bot" in left.text) == (True, False)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_spam_is_emptied_at_once_in_steps_and_what_comes_later_stays(
     desk: Desk, enter: Enter, clock: FakeClock, monkeypatch: pytest.MonkeyPatch

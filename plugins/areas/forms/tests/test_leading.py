@@ -265,6 +265,7 @@ class Waiting:
         self.leads.append(leads)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_submission_is_charged_when_its_routes_need_no_lock_any_more(
     make_service: Any, make_tenant: Any, clock: FakeClock

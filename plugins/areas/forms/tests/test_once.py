@@ -56,6 +56,7 @@ async def test_what_dies_before_its_commit_leaves_nothing_and_is_done_once_the_s
     assert desk.texts("Ann") == ["Contact\n\nName: Cleo"]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_ten_forms_are_the_most_also_of_calls_at_once(desk: Desk) -> None:
     calls = [desk.try_form(slug=f"form-{number}") for number in range(13)]
@@ -65,6 +66,7 @@ async def test_ten_forms_are_the_most_also_of_calls_at_once(desk: Desk) -> None:
     assert Counter(answer.status_code for answer in answers) == {201: 10, 409: 3}
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_projects_that_take_a_slug_at_once_get_links_of_their_own(
     desk: Desk, make_tenant: Any
@@ -81,6 +83,7 @@ async def test_projects_that_take_a_slug_at_once_get_links_of_their_own(
     assert sum(link.endswith("=form_contact") for link in links) == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_changes_at_once_are_versions_one_after_another(desk: Desk) -> None:
     form = await desk.form()

@@ -145,6 +145,7 @@ async def test_a_form_that_is_removed_takes_what_was_sent_in_along(
     assert (await desk.client.get(f"/v1/files/{file['file_id']}")).status_code == 404
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_form_with_much_is_removed_a_part_at_a_time_and_out_of_sight_at_once(
     desk: Desk, visitor: Visitor, monkeypatch: pytest.MonkeyPatch

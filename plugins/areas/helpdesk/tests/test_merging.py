@@ -51,6 +51,7 @@ async def test_a_chain_of_merges_leads_to_its_end(client: httpx2.AsyncClient) ->
     assert await said(client, three) == ["a", "b", "c"]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_merges_in_both_directions_at_once_are_one(client: httpx2.AsyncClient) -> None:
     one, two = [await virtual(client, text) for text in ("a", "b")]

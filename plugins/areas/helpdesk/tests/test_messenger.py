@@ -78,6 +78,7 @@ async def test_the_bot_says_nothing_where_the_setting_says_so(
     assert len(there.messages) == known
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_messages_at_once_open_one_ticket(
     client: httpx2.AsyncClient, ann: Person, ann_id: str
@@ -89,6 +90,7 @@ async def test_two_messages_at_once_open_one_ticket(
     assert (await told(client)).count("ticket.created") == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_messages_that_two_machines_hear_at_once_open_one_ticket(
     make_service: ServiceFactory, make_tenant: Any, ann: Person

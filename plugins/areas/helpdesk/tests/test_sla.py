@@ -206,6 +206,7 @@ async def test_lists_show_what_is_overdue_and_what_is_due_today(
     assert refusal(wrong) == (400, "validation_failed")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_machines_that_look_at_once_tell_of_a_breach_once(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock

@@ -29,6 +29,7 @@ async def put(client: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, A
     return dict(answer.json())
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 @pytest.mark.parametrize("method", ["round_robin", "least_busy"])
 async def test_20_concurrent_tickets_are_shared_evenly(

@@ -229,6 +229,7 @@ async def test_only_those_who_answer_customers_get_tickets(
     assert refusal(speaking) == (400, "validation_failed")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_the_first_of_those_who_take_a_ticket_at_once_has_it(
     client: httpx2.AsyncClient, member: MakeMember

@@ -164,6 +164,7 @@ async def test_notes_answer_nobody_and_closed_or_put_aside_tickets_wait_in_silen
     assert found == [(UNANSWERED, 1), (UNANSWERED, 3)]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_machines_that_look_at_once_tell_once(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock

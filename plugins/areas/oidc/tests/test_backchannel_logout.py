@@ -123,6 +123,7 @@ class TestBackChannelLogout:
 
         assert len(receiver.requests) == 1
 
+    @pytest.mark.database_file
     @pytest.mark.both_databases
     async def test_of_concurrent_logouts_one_notifies_the_clients(
         self, ann, register, receiver, service

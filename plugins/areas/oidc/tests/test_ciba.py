@@ -399,6 +399,7 @@ class TestCibaPoll:
         assert refusal(await poll(ann, bank, body["auth_req_id"])) == (400, "access_denied")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_fifty_concurrent_polls_of_a_request_get_one_grant(ann: Visitor, bank):
     body = await started(ann, bank)

@@ -211,6 +211,7 @@ class TestDevice:
         assert await ann.outcomes(tv) == [("device", "signed_in"), ("device", "access_denied")]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_fifty_concurrent_polls_of_a_code_get_one_grant(ann: Visitor, tv):
     codes = await start(ann, tv)
@@ -222,6 +223,7 @@ async def test_fifty_concurrent_polls_of_a_code_get_one_grant(ann: Visitor, tv):
     assert refused == [(400, "invalid_grant")] * 49
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_concurrent_polls_of_a_pending_code_one_is_in_its_time(ann: Visitor, tv):
     code = (await start(ann, tv))["device_code"]

@@ -377,6 +377,7 @@ async def test_a_route_of_nobody_is_not_found(
     assert refusal(nobody) == (404, "subscriber_not_found")
 
 
+@pytest.mark.database_file
 async def test_two_workers_that_go_on_at_once_send_one_message(
     service: Service, ids: list[str], ask: Ask
 ) -> None:

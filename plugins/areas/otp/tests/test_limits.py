@@ -87,6 +87,7 @@ async def test_limit_of_one_person_is_none_of_another(
     assert bob.shown.startswith("Ваш код для Shop:")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_fifty_sends_at_once_make_one_active_code(
     service: Service, client: httpx2.AsyncClient, ann: Any, ann_id: str
@@ -101,6 +102,7 @@ async def test_fifty_sends_at_once_make_one_active_code(
     assert len([one for one in ann.messages if "Your code" in one.message.text]) == 1
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_sends_at_once_without_a_wait_between_keep_to_the_hour_and_one_active_code(
     make_service: Any, make_tenant: Any

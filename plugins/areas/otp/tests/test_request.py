@@ -111,6 +111,7 @@ async def test_who_opens_it_again_is_told_to_look_above(
     assert await ann.open(asked["links"]["messenger_a"]) == NOT_VALID
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_twenty_people_who_open_it_at_once_get_one_code(
     service: Service, client: httpx2.AsyncClient, asked: dict[str, Any], ann: Any

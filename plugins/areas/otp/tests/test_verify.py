@@ -114,6 +114,7 @@ async def test_what_is_no_code_is_a_wrong_one(ann: Any, send: Any, verify: Any, 
     ] == "code: wrong; 2 attempts left"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_hundred_right_codes_at_once_succeed_once(
     ann: Any, ann_id: str, send: Any, verify: Any, seen: Any
@@ -128,6 +129,7 @@ async def test_hundred_right_codes_at_once_succeed_once(
     assert (await seen())[1:] == [("otp.verified", 9)]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_two_hundred_wrong_codes_at_once_are_compared_as_often_as_allowed(
     ann: Any, send: Any, verify: Any, seen: Any

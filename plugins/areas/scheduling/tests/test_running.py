@@ -227,6 +227,7 @@ async def test_mailing_that_takes_too_long_holds_up_no_others_and_is_tried_again
     assert sorted(texts(service)) == ["Ann", "One", "Slow", "Two"]
 
 
+@pytest.mark.database_file
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 async def test_locks_of_others_hold_up_nothing_but_what_needs_them(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock

@@ -42,6 +42,7 @@ async def test_a_slow_call_does_not_delay_the_others_to_the_same_receiver(
     await until(all_arrived)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_webhook_gets_no_more_than_eight_calls_at_once(
     service: Service, add_webhook: Any, receiver: Any, emit: Any

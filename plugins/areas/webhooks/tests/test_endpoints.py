@@ -79,6 +79,7 @@ async def test_sixth_webhook_of_a_project_is_a_conflict(client: Any, add_webhook
     assert_error(await client.post("/v1/webhooks", json={"url": URL}), 409, "conflict", "5")
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_webhooks_made_at_once_do_not_pass_the_limit(client: Any):
     responses = await asyncio.gather(

@@ -248,6 +248,7 @@ async def test_a_waiting_page_is_told_at_once(
     assert [message.text for message in state.messages] == ["now"]
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_waiting_page_sees_what_another_process_did(
     service: Service, anna: SandboxPerson, messenger: Messenger

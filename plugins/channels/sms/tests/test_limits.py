@@ -118,6 +118,7 @@ class TestManyProcesses:
         # Nothing but messages asks the centre, which refuses whatever comes next.
         return {**UNLIMITED, "segments_day": 10, "receives": False, "enquire_s": 3600}
 
+    @pytest.mark.database_file
     async def test_concurrent_workers_send_no_more_than_the_budget(
         self, service: Service, centre: FakeSmsCentre
     ) -> None:

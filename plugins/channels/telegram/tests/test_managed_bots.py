@@ -323,6 +323,7 @@ async def test_a_cancelled_request_takes_no_bot(
     assert await told(client) == []
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_of_a_bot_made_and_its_request_cancelled_at_once_one_is_true(
     service: Service, client: httpx2.AsyncClient

@@ -326,6 +326,7 @@ async def test_pace_is_telegrams_unless_the_settings_say_otherwise(make_channel)
     assert (paid.per_bot_s, paid.per_chat_s, paid.per_group_min) == (1000, 2, 40)
 
 
+@pytest.mark.database_file
 async def test_many_at_once_and_one_cancelled_leave_the_channel_usable(channel, anna):
     sending = [
         asyncio.create_task(channel.send(chat(anna), OutgoingMessage(f"No. {number}")))

@@ -221,6 +221,7 @@ async def test_who_tries_the_old_password_while_it_is_changed_is_not_in_afterwar
         assert not await service.get(Accounts).sessions_of(tx, account.account_id)
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_who_is_disabled_is_out_at_once(service: Service) -> None:
     account = await new_account(service)

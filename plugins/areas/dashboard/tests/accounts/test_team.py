@@ -134,6 +134,7 @@ async def test_only_owners_make_and_end_owners_and_one_is_left(service: Service)
     assert role == "owner"
 
 
+@pytest.mark.database_file
 @pytest.mark.both_databases
 async def test_a_plan_has_so_many_projects_and_members_even_for_two_at_once(
     make_service: ServiceFactory,

@@ -255,6 +255,7 @@ async def test_a_part_of_a_secret_is_as_wrong_as_any(ann, grafana, length):
     assert (response.status_code, response.json()["error"]) == expected
 
 
+@pytest.mark.database_file
 async def test_concurrent_replays_of_a_code_leave_no_valid_token(ann, grafana):
     code = await ann.code(grafana, scope=OFFLINE)
     answers = await asyncio.gather(*(ann.exchange(grafana, code) for _ in range(10)))

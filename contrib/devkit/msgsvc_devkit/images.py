@@ -1,0 +1,73 @@
+"""Migrated databases to copy for tests. Each set of migrations is applied once for all processes."""
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import msgsvc_core.db
+from msgsvc_core.db import MigrationSource, migrate
+
+#: Offsets in a database file's header of the two bytes that ask for a WAL, which memory can't have, and the
+#: value that does not (https://www.sqlite.org/fileformat2.html#file_format_version_numbers).
+_JOURNAL_BYTES = slice(18, 20)
+_WITHOUT_WAL = b"\x01\x01"
+
+
+class MigratedImages:
+    """SQLite databases as bytes, kept in `folder` by the content of the scripts that made them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._images: dict[tuple[MigrationSource, ...], bytes] = {}
+
+    async def of(self, sources: Sequence[MigrationSource]) -> bytes:
+        """A database with all migrations of these owners applied, and no rows."""
+        key = tuple(sources)
+        if key not in self._images:
+            self._images[key] = await self._read(sources)
+        return self._images[key]
+
+    async def _read(self, sources: Sequence[MigrationSource]) -> bytes:
+        path = self._folder / f"{fingerprint(sources)}.image"
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+                made = Path(folder) / "migrated.db"
+                await migrate(f"sqlite:///{made}", sources)
+                ready = Path(folder) / "image"
+                ready.write_bytes(_image_of(made))
+                # At once whole, for the other processes that look for it.
+                os.replace(ready, path)
+        return path.read_bytes()
+
+
+@cache
+def shared_images() -> MigratedImages:
+    """Those of all processes of this user, in the machine's folder for temporary files."""
+    folder = Path(tempfile.gettempdir()) / f"msgsvc-migrated-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to somebody else")
+    return MigratedImages(folder)
+
+
+def fingerprint(sources: Sequence[MigrationSource]) -> str:
+    """Changes with any script of these owners, and with the code that applies them."""
+    digest = hashlib.sha256()
+    folders = {source.owner: source.folder for source in sources}
+    for owner, folder in {"": Path(msgsvc_core.db.__file__).parent, **folders}.items():
+        for script in sorted(folder.rglob("*.py")):
+            digest.update(f"{owner} {script.name}\n".encode() + script.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _image_of(path: Path) -> bytes:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        image = bytearray(connection.serialize())
+    image[_JOURNAL_BYTES] = _WITHOUT_WAL
+    return bytes(image)
