@@ -9,8 +9,8 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError
+from tests.logos import SHAPE, png, svg
 from tests.payloads import NAMES
-from tests.unit.parts.test_branding import SHAPE, png, svg
 
 NOTHING = {"sender_name": None, "accent": None, "shades": None, "logo_url": None}
 

@@ -1,6 +1,5 @@
 """Colours that are read in both schemes, and logos in which nothing runs."""
 
-import struct
 import zlib
 from itertools import product
 from xml.etree import ElementTree as ET
@@ -11,29 +10,13 @@ from msgsvc_core.kernel.colours import contrast, parse
 from msgsvc_core.pages import SHARED
 from msgsvc_core.projects.branding import LogoRefused, check_logo, colours, shades_of
 from msgsvc_core.projects.branding.logos import MAX_DEPTH, MAX_ELEMENTS, MAX_SIDE, PNG, SVG
+from tests.logos import SHAPE, chunk, png, svg
 from tests.payloads import PAYLOADS
 
 #: Every mixture of six steps of red, green and blue: 216 colours, among them the extremes.
 COLOURS = [
     f"#{r:02x}{g:02x}{b:02x}" for r, g, b in product((0, 0x33, 0x66, 0x99, 0xCC, 255), repeat=3)
 ]
-
-SHAPE = '<path d="M1 2h3v4z" fill="#123456"/>'
-
-
-def chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-
-def png(width: int = 4, height: int = 2, *more: bytes, data: bytes | None = None) -> bytes:
-    pixels = zlib.compress((b"\0" + b"\x7f" * 4 * width) * height) if data is None else data
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
-    parts = [chunk(b"IHDR", header), *more, chunk(b"IDAT", pixels), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-def svg(inside: str = SHAPE, attributes: str = 'viewBox="0 0 40 20"') -> bytes:
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'.encode()
 
 
 def checked(content: bytes) -> str:
