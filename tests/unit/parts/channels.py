@@ -1,5 +1,6 @@
 """Channels, and what watches them, as the tests of their parts build them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -8,27 +9,29 @@ from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.kinds import ChannelKind
 from msgsvc_core.channels.outages import ChannelOutages
-from msgsvc_core.channels.states import ChannelState, ChannelStates
+from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import exponential
-from msgsvc_devkit import FakeContext
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.channel import RecordingChannel
-from msgsvc_devkit.fakes import PROJECT
-from tests.unit.parts.rows import NOW_MS, row_of
+from msgsvc_devkit.core import PROJECT
+from tests.unit.parts.rows import NOW_MS
 
 OWN = ChannelIdentity("support", "chn_1", PROJECT)
 
 
-def own_channel(core: FakeContext) -> RecordingChannel:
-    """The project's own bot `support`."""
+def own_channel(core: MemoryCore) -> RecordingChannel:
+    """The project's own bot `support`; called again, another bot takes its place."""
     core.channels.register(OWN, "recording", {})
-    return core.channels.recording("chn_1")
+    return core.recording(OWN.key)
 
 
-def state(channel: str = "messenger_a", **fields: Any) -> dict[str, Any]:
-    values = {"status": "working", "reason": None, "detail": None, "paused_until_ms": 0}
-    return row_of(ChannelState(channel, changed_at_ms=NOW_MS, **{**values, **fields}))
+async def put_state(tx: Tx, channel: str = "messenger_a", **columns: Any) -> None:
+    """What is known of a channel; it works, but for what is given."""
+    await tx.insert("core_channel_states", {"channel": channel, "changed_at_ms": NOW_MS} | columns)
 
 
 class FaxSettings(Section):
@@ -59,6 +62,14 @@ def fax(_context: object, identity: ChannelIdentity, _settings: Section) -> Chan
 FAX = ChannelKind("fax", FaxSettings, fax, operator_settings=frozenset({"base_url"}), title="Fax")
 
 
+class FaxPlugin:
+    """Registers the channel kind `fax`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        return [FAX]
+
+
 class Observed:
     """What was told of a channel's state."""
 
@@ -78,7 +89,7 @@ class Observed:
         self.told.append(("recovered", channel.key))
 
 
-def watched_states(core: FakeContext, observed: Observed) -> ChannelStates:
+def watched_states(core: PluginContext, observed: Observed) -> ChannelStates:
     states = ChannelStates(
         clock=core.clock,
         db=core.db,
@@ -92,7 +103,7 @@ def watched_states(core: FakeContext, observed: Observed) -> ChannelStates:
     return states
 
 
-def outages_with(core: FakeContext, observed: Observed) -> ChannelOutages:
+def outages_with(core: PluginContext, observed: Observed) -> ChannelOutages:
     async def unavailable(_tx: Tx, channel: Channel, detail: str) -> None:
         observed.told.append(("unavailable", channel.key, detail))
 

@@ -1,4 +1,4 @@
-"""What a channel's calls go through on their way out, built from fakes for the parts that call."""
+"""What a channel's calls go through on their way out, for the parts that call."""
 
 from typing import NoReturn
 
@@ -11,7 +11,7 @@ from msgsvc_core.config.settings import JobSettings, LimitSettings
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.messages.deliveries import delivery_retries
 from msgsvc_core.messages.files import MessageFiles
-from msgsvc_devkit import FakeContext
+from msgsvc_core.plugins.context import PluginContext
 
 #: As long as the default settings say.
 RETRIES = delivery_retries(LimitSettings())
@@ -21,7 +21,7 @@ async def ignore(*_: object) -> None:
     """Nobody follows what a platform does."""
 
 
-def button_pages(core: FakeContext) -> ButtonPages:
+def button_pages(core: PluginContext) -> ButtonPages:
     return ButtonPages(
         clock=core.clock, secrets=core.secrets, base_url="https://msgsvc.test", days=30
     )
@@ -36,7 +36,7 @@ def no_checks() -> MessageFiles:
     return MessageFiles(enabled=False, checks=refuse)
 
 
-def sender_of(core: FakeContext) -> ChannelSender:
+def sender_of(core: PluginContext) -> ChannelSender:
     return ChannelSender(
         db=core.db,
         clock=core.clock,
@@ -48,7 +48,7 @@ def sender_of(core: FakeContext) -> ChannelSender:
     )
 
 
-def states_of(core: FakeContext) -> ChannelStates:
+def states_of(core: PluginContext) -> ChannelStates:
     return ChannelStates(
         clock=core.clock,
         db=core.db,
@@ -60,7 +60,7 @@ def states_of(core: FakeContext) -> ChannelStates:
     )
 
 
-def outages_of(core: FakeContext, states: ChannelStates | None = None) -> ChannelOutages:
+def outages_of(core: PluginContext, states: ChannelStates | None = None) -> ChannelOutages:
     return ChannelOutages(
         clock=core.clock,
         jobs=core.jobs,
@@ -73,7 +73,7 @@ def outages_of(core: FakeContext, states: ChannelStates | None = None) -> Channe
     )
 
 
-def gates_of(core: FakeContext) -> OutboundGates:
+def gates_of(core: PluginContext) -> OutboundGates:
     states = states_of(core)
     return OutboundGates(
         clock=core.clock,

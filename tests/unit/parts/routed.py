@@ -1,10 +1,10 @@
-"""`RouteMoves` built from fakes."""
+"""`RouteMoves` built from a context."""
 
 from msgsvc_core.messages.route_moves import RouteMoves
-from msgsvc_devkit import FakeContext
+from msgsvc_core.plugins.context import PluginContext
 
 
-def moves_of(core: FakeContext) -> RouteMoves:
+def moves_of(core: PluginContext) -> RouteMoves:
     return RouteMoves(
         clock=core.clock,
         jobs=core.jobs,

@@ -12,7 +12,7 @@ from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.clock import START
-from msgsvc_devkit.fakes import PROJECT
+from msgsvc_devkit.core import PROJECT
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
