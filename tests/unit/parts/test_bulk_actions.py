@@ -3,23 +3,11 @@
 import pytest
 
 from msgsvc_core.bulk_actions import BulkAction
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
-from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 from msgsvc_core.subscribers.models import SubscriberFilters
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT
-
-
-def _bulk_actions(core: FakeContext) -> BulkActions:
-    return BulkActions(
-        clock=core.clock,
-        jobs=core.jobs,
-        events=core.events,
-        subscribers=core.subscribers,
-        tags=core.tags,
-        most=10,
-    )
+from msgsvc_devkit.core import PROJECT, MemoryCore
 
 
 @pytest.mark.parametrize(
@@ -35,15 +23,15 @@ def _bulk_actions(core: FakeContext) -> BulkActions:
     ],
 )
 async def test_what_is_not_said_clearly_is_refused_before_a_job(
-    body: BulkActionBody, field: str
+    core: MemoryCore, tx: Tx, body: BulkActionBody, field: str
 ) -> None:
-    core = plugin_context()
-    async with core.db.transaction() as tx:
-        with pytest.raises(ValidationFailed) as refused:
-            await _bulk_actions(core).start(tx, PROJECT, body)
+    await core.tags.ensure(tx, PROJECT, ["vip"])
+
+    with pytest.raises(ValidationFailed) as refused:
+        await core.service.bulk_actions.start(tx, PROJECT, body)
 
     assert str(refused.value).startswith(f"{field}:")
-    assert not core.jobs.enqueued
+    assert await core.pending_jobs(tx) == []
 
 
 def test_progress_is_the_share_of_those_who_were_reached() -> None:

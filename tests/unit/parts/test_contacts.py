@@ -2,11 +2,11 @@
 
 import pytest
 
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
+from msgsvc_core.subscribers.contacts import Contacts
 from msgsvc_core.subscribers.contacts.models import normalized_contact
-from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeTx, fake_secrets
+from msgsvc_devkit.core import PROJECT, MemoryCore
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,26 @@ def test_what_is_no_phone_number_is_refused(given: str) -> None:
         normalized_contact("phone", given)
 
 
-async def test_a_contact_is_encrypted_for_its_row() -> None:
-    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets(), channels=FakeChannels())
-    tx = FakeTx(replies={"INSERT INTO core_subscriber_contacts": 1})
-    await contacts.record(tx, PROJECT, "sub_1", kind="phone", value="+12025550123", source="m")
+async def test_a_contact_is_encrypted_for_its_row(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx, "sub_1")
+    await core.person(tx, "sub_2")
+    await core.contacts.record(
+        tx, PROJECT, "sub_1", kind="phone", value="+12025550123", source="messenger_a"
+    )
 
-    (row,) = tx.params_of("INSERT")
-    place = ("core_subscriber_contacts.value", PROJECT, "sub_1", "phone")
-    assert fake_secrets().decrypt(row["value"], place) == "+12025550123"
-    assert "2025550123" not in str(row)
-    tx.replies["SELECT"] = [{**row, "subscriber_id": "sub_2"}]
-    assert await contacts.find(tx, PROJECT, "sub_2") == Contacts()
+    [row] = await tx.fetch_all("SELECT * FROM core_subscriber_contacts")
+    assert "2025550123" not in str(dict(row))
+    assert (await core.contacts.find(tx, PROJECT, "sub_1")).phone == "+12025550123"
+    await tx.insert("core_subscriber_contacts", {**row, "subscriber_id": "sub_2"})
+    assert await core.contacts.find(tx, PROJECT, "sub_2") == Contacts()
 
 
-async def test_what_is_no_contact_is_not_in_the_error() -> None:
-    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets(), channels=FakeChannels())
+async def test_what_is_no_contact_is_not_in_the_error(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx)
     with pytest.raises(ValidationFailed) as refused:
-        await contacts.record(FakeTx(), PROJECT, "sub_1", kind="email", value="s3cret", source="m")
+        await core.contacts.record(
+            tx, PROJECT, "sub_1", kind="email", value="s3cret", source="messenger_a"
+        )
 
     assert "s3cret" not in str(refused.value)
     assert "phone=" not in repr(Contacts(phone="+12025550123", phone_verified_at_ms=1))

@@ -3,41 +3,18 @@
 import pytest
 
 from msgsvc_core.kernel.errors import PayloadTooLarge, ValidationFailed
-from msgsvc_core.subscribers.imports import PeopleImports
 from msgsvc_core.subscribers.imports.models import ImportQuery
 from msgsvc_core.subscribers.imports.parsing import SLICE, PeopleFile, read_mapping
-from msgsvc_core.subscribers.imports.rows import RowImporter
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT
-from tests.unit.parts.test_subscribers import subscribing_of
+from msgsvc_devkit.core import PROJECT, memory_core
 
 
-def _imports(core: FakeContext) -> PeopleImports:
-    rows = RowImporter(
-        channels=core.channels,
-        subscribers=core.subscribers,
-        subscribing=subscribing_of(core),
-        tags=core.tags,
-    )
-    return PeopleImports(
-        clock=core.clock,
-        jobs=core.jobs,
-        events=core.events,
-        secrets=core.secrets,
-        rows=rows,
-        most_rows=10,
-        most_bytes=100,
-    )
-
-
-async def test_a_file_that_is_too_large_and_an_unknown_channel_start_no_job() -> None:
-    core = plugin_context()
-    with pytest.raises(PayloadTooLarge):
-        await _imports(core).prepare(PROJECT, b"a" * 101, ImportQuery())
-    with pytest.raises(ValidationFailed):
-        await _imports(core).prepare(PROJECT, b"address\na", ImportQuery(channel="fax"))
-
-    assert not core.jobs.enqueued
+async def test_a_file_that_is_too_large_and_an_unknown_channel_are_refused() -> None:
+    async with memory_core(limits={"import_bytes": 1024}) as core:
+        imports = core.service.people_imports
+        with pytest.raises(PayloadTooLarge):
+            await imports.prepare(PROJECT, b"a" * 1025, ImportQuery())
+        with pytest.raises(ValidationFailed):
+            await imports.prepare(PROJECT, b"address\na", ImportQuery(channel="fax"))
 
 
 def test_rows_keep_the_lines_that_they_have_in_the_file() -> None:
