@@ -24,8 +24,10 @@ from msgsvc_core.channels.updates import Update
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import CORE_MIGRATIONS, Database, Tx
 from msgsvc_core.events import Event
-from msgsvc_core.jobs.contract import Job
+from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.json import from_json
+from msgsvc_core.messages.bodies import MessageQuery
+from msgsvc_core.messages.models import Message
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.loading import load_plugins
@@ -34,7 +36,7 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.searching import columns_of
 from msgsvc_devkit.channel import RecordingChannel, RecordingPlugin
 from msgsvc_devkit.clock import FakeClock
-from msgsvc_devkit.contexts import InboundInTest
+from msgsvc_devkit.contexts import InboundInTest, JobInTest, claimed
 from msgsvc_devkit.images import shared_images
 from msgsvc_devkit.memory import MEMORY_URL, MemoryBackend, MemoryDatabase
 from msgsvc_devkit.services import settings_of
@@ -166,6 +168,15 @@ class MemoryCore(PluginContext):
             for row in rows
         ]
 
+    async def run(self, *jobs: Job | NewJob) -> JobInTest:
+        """Has the handler of these jobs, which are of one kind, run them in transactions of its own. Their
+        rows stay, if they have any."""
+        context, now_ms = JobInTest(self.db), self.clock.now_ms()
+        [handler] = [each.handler for each in self.service.job_specs if each.name == jobs[0].name]
+        ready = [each if isinstance(each, Job) else claimed(each, now_ms=now_ms) for each in jobs]
+        await handler(context, ready)
+        return context
+
     async def calls(self, tx: Tx) -> list[BotCall]:
         """The calls that bots are to make, of system messages, in order."""
         jobs = await self.pending_jobs(tx)
@@ -175,6 +186,10 @@ class MemoryCore(PluginContext):
         """The texts of the system messages that bots are to send, in order."""
         calls = [call for call in await self.calls(tx) if call.call == "send"]
         return [call.message.text for call in calls if call.message is not None]
+
+    async def messages_queued(self, tx: Tx, project_id: str = PROJECT) -> list[Message]:
+        """The messages of a project, of mailings too, in the order in which they were queued."""
+        return await self.messages.page(tx, project_id, MessageQuery(limit=100), ascending=True)
 
     def inbound(
         self,
