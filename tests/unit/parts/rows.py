@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import to_column
 from msgsvc_core.mailings.models import Mailing, MailingShard
@@ -40,6 +41,16 @@ def a_message(message_id: str = "msg_1", **given: Any) -> Message:
         "finished_at_ms": None,
     }
     return Message(message_id=message_id, **{**values, **given})
+
+
+async def insert_message(tx: Tx, message_id: str = "msg_1", **given: Any) -> Message:
+    """`a_message`, stored."""
+    message = a_message(message_id, **given)
+    row = row_of(message)
+    # The copies of a route have a table of their own.
+    del row["past_steps"]
+    await tx.insert("core_messages", row)
+    return message
 
 
 def a_mailing(job_id: str = "job_1", *, text: str = "Hi", **given: Any) -> Mailing:

@@ -1,7 +1,6 @@
-"""Batches of messages, edits, deletions and outcomes: rules built from fakes."""
+"""Batches of messages, edits, deletions and outcomes."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,64 +10,40 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.outbound import OutboundBatch
 from msgsvc_core.channels.updates import DeliveryReported
-from msgsvc_core.config.settings import LimitSettings
-from msgsvc_core.db import Tx, WriteBatch
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages import reports
 from msgsvc_core.messages.batches import counting
-from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
-from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.bodies import EditBody, SendBody
-from msgsvc_core.messages.counting import SentCounter
+from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
 from msgsvc_core.messages.deliveries import Delivery
-from msgsvc_core.messages.edits import JOB, MessageChanges
+from msgsvc_core.messages.edits import JOB
 from msgsvc_core.messages.fields import MessageStatus
-from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import FinalStatus, Message
-from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
-from msgsvc_core.messages.reports import DeliveryReports
-from msgsvc_core.messages.route_progress import RouteProgress
+from msgsvc_core.messages.models import FinalStatus
+from msgsvc_core.messages.outcomes import DIED
 from msgsvc_core.messages.templates.models import CreateTemplateBody
-from msgsvc_core.messages.validation import MessageValidation
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeEvents, FakeJobContext, FakeTx, claimed
-from msgsvc_devkit.fakes.database import Answer
-from tests.unit.parts.outbound import gates_of
-from tests.unit.parts.routed import moves_of
-from tests.unit.parts.rows import NOW_MS, a_message, row_of
-
-LIMITS = MessageLimits.of(LimitSettings())
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit.contexts import JobInTest, claimed
+from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
+from tests.unit.parts.rows import NOW_MS, a_message, insert_message, row_of
 
 
-class Counted:
-    """An `OutcomeCounter` that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.ended: list[FinalStatus] = []
-        self.corrected: list[FinalStatus] = []
-
-    async def count(
-        self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
-    ) -> None:
-        self.ended += ended
-        self.corrected += corrected
+@pytest.fixture
+async def core() -> AsyncIterator[MemoryCore]:
+    async with memory_core(limits={"batch_messages": 3, "text_length": 10}) as core:
+        yield core
 
 
 # ---- batches ------------------------------------------------------------------------------------
 
 
-def batch(batch_id: str = "bat_1", **fields: Any) -> Batch:
+async def insert_batch(tx: Tx, batch_id: str = "bat_1", **fields: Any) -> Batch:
     counts = dict.fromkeys(("sent", "failed", "skipped"), 0)
-    values: dict[str, Any] = {
-        "total": 3,
-        **counts,
-        "created_at_ms": NOW_MS,
-        "finished_at_ms": None,
-        **fields,
-    }
-    return Batch(PROJECT, batch_id, **values)
+    values = {"total": 1, **counts, "created_at_ms": NOW_MS, "finished_at_ms": None, **fields}
+    batch = Batch(PROJECT, batch_id, **values)
+    await tx.insert("core_batches", row_of(batch))
+    return batch
 
 
 def ended(batch_id: str | None, *statuses: MessageStatus) -> list[FinalStatus]:
@@ -76,120 +51,120 @@ def ended(batch_id: str | None, *statuses: MessageStatus) -> list[FinalStatus]:
     return [FinalStatus(message, status) for status in statuses]
 
 
-async def test_what_is_unknown_counts_as_failed_and_the_end_of_a_batch_is_told_once() -> None:
-    events = FakeEvents()
-    counts = BatchCounts(clock=FakeClock(), events=events)
-    still_open, over = batch("bat_1", sent=1), batch("bat_2", sent=3, finished_at_ms=NOW_MS)
-    tx = FakeTx(answers=[[row_of(still_open), row_of(over)]])
-    await counts.count(tx, [*ended("bat_1", "sent", "unknown", "skipped"), *ended("bat_2", "sent")])
+async def counts_of(core: MemoryCore, tx: Tx, batch_id: str = "bat_1") -> dict[str, int]:
+    """How many of a batch ended as what, without those of nothing."""
+    found = await core.service.batches.find(tx, PROJECT, batch_id)
+    counts = {name: getattr(found, name) for name in ("sent", "failed", "unknown", "skipped")}
+    return {name: count for name, count in counts.items() if count}
 
-    counted = json.loads(tx.statements[0][1]["keys"])
-    # Sent, failed, skipped, unknown.
-    assert counted == [
-        [PROJECT, "bat_1", "1", "1", "1", "1"],
-        [PROJECT, "bat_2", "1", "0", "0", "0"],
-    ]
-    assert [(event.name, event.data["batch_id"]) for event in events.emitted] == [
+
+async def test_what_is_unknown_counts_as_failed_and_the_end_of_a_batch_is_told_once(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await insert_batch(tx, "bat_1", total=4)
+    await insert_batch(tx, "bat_2", total=3, sent=2)
+    counts = core.service.batch_counts
+    await counts.count(tx, [*ended("bat_1", "sent", "unknown", "skipped"), *ended("bat_2", "sent")])
+    await counts.count(tx, ended("bat_2", "sent"))
+
+    assert await counts_of(core, tx, "bat_1") == {
+        "sent": 1,
+        "failed": 1,
+        "unknown": 1,
+        "skipped": 1,
+    }
+    assert await counts_of(core, tx, "bat_2") == {"sent": 3}
+    assert [(event.name, event.data["batch_id"]) for event in core.emitted] == [
         ("batch.completed", "bat_2")
     ]
 
 
-async def test_messages_of_no_batch_are_counted_nowhere() -> None:
-    tx = FakeTx()
-    await BatchCounts(clock=FakeClock(), events=FakeEvents()).count(tx, ended(None, "sent"))
+async def test_messages_of_no_batch_are_counted_nowhere(core: MemoryCore, tx: Tx) -> None:
+    batch = await insert_batch(tx)
+    await core.service.batch_counts.count(tx, ended(None, "sent"))
 
-    assert tx.statements == []
+    assert await core.service.batches.find(tx, PROJECT, "bat_1") == batch
+    assert core.emitted == []
 
 
-async def test_what_turns_out_later_is_moved_between_counts_without_an_event() -> None:
-    events, tx = FakeEvents(), FakeTx(answers=[1])
-    counts = BatchCounts(clock=FakeClock(), events=events)
-    await counts.count(tx, [], corrected=ended("bat_1", "sent", "sent", "failed"))
+async def test_what_turns_out_later_is_moved_between_counts_without_an_event(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await insert_batch(tx, total=4, failed=4, unknown=3, finished_at_ms=NOW_MS)
+    late = ended("bat_1", "sent", "sent", "failed")
+    await core.service.batch_counts.count(tx, [], corrected=late)
 
     # Two were sent after all, and three are unknown no longer.
-    assert json.loads(tx.statements[0][1]["keys"]) == [[PROJECT, "bat_1", "2", "3"]]
-    assert events.emitted == []
+    assert await counts_of(core, tx) == {"sent": 2, "failed": 2}
+    assert core.emitted == []
 
 
-async def test_a_batch_of_which_nothing_was_taken_is_told_of_by_a_job() -> None:
-    core = plugin_context()
-    core.db.answers.append([row_of(batch(total=0, finished_at_ms=NOW_MS))])
-    ctx = FakeJobContext(core.db)
-    job = claimed(NewJob(counting.JOB, {"batch_id": "bat_1"}, project_id=PROJECT))
-    await BatchCounts(clock=core.clock, events=core.events).complete(ctx, [job])
+async def test_each_message_of_a_batch_is_judged_alone_and_the_good_ones_keep_their_order(
+    core: MemoryCore,
+) -> None:
+    async with core.db.transaction() as tx:
+        await core.person(tx)
+    good = {"subscriber_id": "sub_1"}
+    bodies = [{**good, "text": "1"}, {"subscriber_id": "sub_2", "text": "x"}, {**good, "text": "2"}]
+    answer = await core.service.batches.send(PROJECT, bodies)
+    async with core.db.read() as tx:
+        query = MessageQuery(batch_id=answer.batch_id)
+        queued = await core.messages.page(tx, PROJECT, query, ascending=True)
 
-    assert core.events.names == ["batch.completed"]
+    assert [(each.index, each.code) for each in answer.rejected] == [(1, "subscriber_not_found")]
+    assert (answer.accepted, [each.content.text for each in queued]) == (2, ["1", "2"])
+
+
+async def test_a_batch_of_which_nothing_is_taken_has_ended_and_is_told_of_by_a_job(
+    core: MemoryCore,
+) -> None:
+    answer = await core.service.batches.send(PROJECT, [{"text": "to nobody"}])
+    async with core.db.read() as tx:
+        batch = await core.service.batches.find(tx, PROJECT, answer.batch_id)
+        [job] = await core.jobs_named(tx, counting.JOB)
+    ctx = JobInTest(core.db)
+    await core.service.batch_counts.complete(ctx, [job])
+
+    assert (batch.total, batch.finished_at_ms) == (0, NOW_MS)
+    assert [(event.name, event.data["batch_id"]) for event in core.emitted] == [
+        ("batch.completed", answer.batch_id)
+    ]
     assert ctx.completed == [job]
 
 
-def batches_of(core: FakeContext, most: int = 3) -> Batches:
-    return Batches(
-        clock=core.clock,
-        db=core.db,
-        jobs=core.jobs,
-        billing=core.billing,
-        messages=core.messages,
-        most=most,
-    )
+class NoCredits:
+    """Billing that refuses everything."""
 
-
-async def test_each_message_of_a_batch_is_judged_alone_and_the_good_ones_keep_their_order() -> None:
-    core, unit = plugin_context(), WriteBatch()
-    core.subscribers.person()
-    good = {"subscriber_id": "sub_1"}
-    bodies = [{**good, "text": "1"}, {"subscriber_id": "sub_2", "text": "x"}, {**good, "text": "2"}]
-    answer = await batches_of(core).add(unit, PROJECT, bodies)
-
-    assert [(each.index, each.code) for each in answer.rejected] == [(1, "subscriber_not_found")]
-    assert (answer.accepted, core.messages.texts) == (2, ["1", "2"])
-    assert {each.batch_id for each in core.messages.by_id.values()} == {answer.batch_id}
-
-
-async def test_a_batch_of_which_nothing_is_taken_has_ended() -> None:
-    core, unit = plugin_context(), WriteBatch()
-    answer = await batches_of(core).add(unit, PROJECT, [{"text": "to nobody"}])
-
-    [((table, columns), values)] = unit.rows
-    row = dict(zip(columns, values, strict=True))
-    assert (table, row["total"], row["finished_at_ms"]) == ("core_batches", 0, NOW_MS)
-    assert [job.payload for job in core.jobs.named(counting.JOB)] == [{"batch_id": answer.batch_id}]
+    @hookimpl
+    async def check_operation(self, project_id: str, operation: str) -> None:
+        raise BillingBlocked
 
 
 async def test_too_many_messages_or_none_that_is_paid_for_make_no_batch() -> None:
-    core = plugin_context()
-    core.subscribers.person()
     body = {"subscriber_id": "sub_1", "text": "Hi"}
-    with pytest.raises(ValidationFailed, match="at most 3"):
-        await batches_of(core).send(PROJECT, [body] * 4)
-    core.billing.refused.add(PROJECT)
-    with pytest.raises(BillingBlocked):
-        await batches_of(core).send(PROJECT, [body])
+    for plugins, most, refusal in (
+        ([], 3, ValidationFailed),
+        ([("billing", NoCredits())], 4, BillingBlocked),
+    ):
+        async with memory_core(extra_plugins=plugins, limits={"batch_messages": most}) as core:
+            async with core.db.transaction() as tx:
+                await core.person(tx)
+            with pytest.raises(refusal):
+                await core.service.batches.send(PROJECT, [body] * 4)
+            async with core.db.read() as tx:
+                assert await core.pending_jobs(tx) == []
+                assert await core.messages.page(tx, PROJECT, MessageQuery()) == []
 
-    assert core.db.commits == 0
 
+async def test_a_batch_is_found_by_its_own_project_alone(core: MemoryCore, tx: Tx) -> None:
+    batch = await insert_batch(tx)
 
-async def test_a_batch_is_found_by_its_own_project_alone() -> None:
-    batches = batches_of(plugin_context())
-
-    assert await batches.find(FakeTx(answers=[[row_of(batch())]]), PROJECT, "bat_1") == batch()
+    assert await core.service.batches.find(tx, PROJECT, "bat_1") == batch
     with pytest.raises(NotFound):
-        await batches.find(FakeTx(answers=[[]]), PROJECT, "bat_1")
+        await core.service.batches.find(tx, "prj_2", "bat_1")
 
 
 # ---- what may be sent ---------------------------------------------------------------------------
-
-
-def validation_of(core: FakeContext) -> MessageValidation:
-    return MessageValidation(
-        db=core.db,
-        channels=core.channels,
-        subscribers=core.subscribers,
-        permissions=core.permissions,
-        templates=core.templates,
-        limits=MessageLimits.of(LimitSettings(text_length=10)),
-        routes=core.routes,
-        clock=core.clock,
-    )
 
 
 @pytest.mark.parametrize(
@@ -203,74 +178,59 @@ def validation_of(core: FakeContext) -> MessageValidation:
     ],
 )
 async def test_what_cannot_be_sent_is_refused_by_its_field(
-    fields: dict[str, Any], why: str
+    core: MemoryCore, tx: Tx, fields: dict[str, Any], why: str
 ) -> None:
-    core = plugin_context()
-    core.subscribers.person()
-    core.channels.recording("messenger_a").capabilities = Capabilities(formats=frozenset({"plain"}))
+    await core.person(tx)
+    core.recording().capabilities = Capabilities(formats=frozenset({"plain"}))
     body = SendBody(subscriber_id="sub_1", **fields)
 
     with pytest.raises(ValidationFailed, match=why):
-        await validation_of(core).judge(PROJECT, body)
+        await core.messages.judge(PROJECT, body, tx)
 
 
-async def test_a_template_is_rendered_when_the_message_is_taken_in_its_readers_language() -> None:
-    core, tx = plugin_context(), FakeTx()
-    core.subscribers.person(lang="ru")
+async def test_a_template_is_rendered_when_the_message_is_taken_in_its_readers_language(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await core.person(tx, lang="ru")
     texts = {"en": "Hi", "ru": "Привет"}
     template = CreateTemplateBody.model_validate({"key": "hello", "text": texts})
     await core.templates.create(tx, PROJECT, template)
     body = SendBody(subscriber_id="sub_1", template="hello", silent=True)
-    judged = await validation_of(core).judge(PROJECT, body)
+    judged = await core.messages.judge(PROJECT, body, tx)
 
     assert (judged.content.text, judged.content.silent) == ("Привет", True)
     assert judged.channel is core.channels["messenger_a"]
 
 
-async def test_only_the_bot_by_which_a_person_came_may_write_to_them() -> None:
-    core = plugin_context()
-    core.subscribers.person(bot="chn_gone")
+async def test_only_the_bot_by_which_a_person_came_may_write_to_them(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await core.person(tx, bot="chn_gone")
 
     with pytest.raises(Conflict, match="is gone"):
-        await validation_of(core).judge(PROJECT, SendBody(subscriber_id="sub_1", text="Hi"))
+        await core.messages.judge(PROJECT, SendBody(subscriber_id="sub_1", text="Hi"), tx)
 
 
 # ---- edits and deletions ------------------------------------------------------------------------
 
-
-def changes_of(core: FakeContext, counted: Counted | None = None) -> MessageChanges:
-    return MessageChanges(
-        clock=core.clock,
-        jobs=core.jobs,
-        metrics=core.metrics,
-        channels=core.channels,
-        batches=counted or Counted(),
-        limits=LIMITS,
-    )
-
-
-def found(*messages: Message) -> list[dict[str, object]]:
-    return [row_of(message) for message in messages]
-
-
 NEW_TEXT = EditBody(text="Bye")
 
 
-async def test_what_is_still_queued_is_edited_without_a_call() -> None:
-    core, message = plugin_context(), a_message()
-    tx = FakeTx(answers=[found(message), [{"status": "queued"}], found(message)])
-    await changes_of(core).edit(tx, PROJECT, "msg_1", NEW_TEXT)
+async def test_what_is_still_queued_is_edited_without_a_call(core: MemoryCore, tx: Tx) -> None:
+    await insert_message(tx)
+    edited = await core.messages.changes.edit(tx, PROJECT, "msg_1", NEW_TEXT)
 
-    assert json.loads(tx.statements[1][1]["content"])["text"] == "Bye"
-    assert core.jobs.enqueued == []
+    assert (edited.content.text, edited.shown, edited.edited_at_ms) == ("Bye", None, NOW_MS)
+    assert await core.pending_jobs(tx) == []
 
 
-async def test_what_was_sent_is_edited_by_a_job_of_its_bot() -> None:
-    core, message = plugin_context(), a_message(status="sent")
-    tx = FakeTx(answers=[found(message), [{"status": "sent"}], found(message)])
-    await changes_of(core).edit(tx, PROJECT, "msg_1", NEW_TEXT)
+async def test_what_was_sent_is_edited_by_a_job_of_its_bot(core: MemoryCore, tx: Tx) -> None:
+    sent = await insert_message(tx, status="sent")
+    edited = await core.messages.changes.edit(tx, PROJECT, "msg_1", NEW_TEXT)
 
-    [job] = core.jobs.named(JOB)
+    # Its reader sees the old text until the job has run.
+    assert (edited.content.text, edited.shown) == ("Bye", sent.content)
+    [job] = await core.jobs_named(tx, JOB)
     assert (job.lane, job.priority, job.payload["change"]) == (
         lane_of("messenger_a"),
         NORMAL,
@@ -278,12 +238,11 @@ async def test_what_was_sent_is_edited_by_a_job_of_its_bot() -> None:
     )
 
 
-async def test_the_same_edit_again_changes_nothing() -> None:
-    core = plugin_context()
-    tx = FakeTx(answers=[found(a_message(status="sent"))])
-    await changes_of(core).edit(tx, PROJECT, "msg_1", EditBody(text="Hi"))
+async def test_the_same_edit_again_changes_nothing(core: MemoryCore, tx: Tx) -> None:
+    sent = await insert_message(tx, status="sent")
 
-    assert core.jobs.enqueued == []
+    assert await core.messages.changes.edit(tx, PROJECT, "msg_1", EditBody(text="Hi")) == sent
+    assert await core.pending_jobs(tx) == []
 
 
 @pytest.mark.parametrize(
@@ -298,45 +257,53 @@ async def test_the_same_edit_again_changes_nothing() -> None:
     ],
 )
 async def test_a_channel_that_cannot_edit_takes_edits_of_what_is_queued_alone(
-    body: EditBody, takes: Capabilities, why: str
+    core: MemoryCore, tx: Tx, body: EditBody, takes: Capabilities, why: str
 ) -> None:
-    core, sent = plugin_context(), a_message(status="sent")
-    core.channels.recording("messenger_a").capabilities = takes
-    tx = FakeTx(answers=[found(sent), [], found(sent)])
+    core.recording().capabilities = takes
+    sent, queued = await insert_message(tx, status="sent"), await insert_message(tx, "msg_2")
     with pytest.raises(Conflict, match=why):
-        await changes_of(core).edit(tx, PROJECT, "msg_1", body)
+        await core.messages.changes.edit(tx, PROJECT, "msg_1", body)
+    edited = await core.messages.changes.edit(tx, PROJECT, "msg_2", body)
 
-    assert json.loads(tx.statements[1][1]["statuses"]) == ["queued"]
+    assert await core.messages.find(tx, PROJECT, "msg_1") == sent
+    assert edited.content == body.changed(queued.content)
+    assert await core.pending_jobs(tx) == []
 
 
-async def test_a_message_that_was_never_sent_says_so_when_it_is_edited() -> None:
-    failed = a_message(status="failed")
-    tx = FakeTx(answers=[found(failed), [], found(failed)])
+async def test_a_message_that_was_never_sent_says_so_when_it_is_edited(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await insert_message(tx, status="failed")
 
     with pytest.raises(Conflict, match="it is failed"):
-        await changes_of(plugin_context()).edit(tx, PROJECT, "msg_1", NEW_TEXT)
+        await core.messages.changes.edit(tx, PROJECT, "msg_1", NEW_TEXT)
 
 
-async def test_what_is_deleted_before_it_is_sent_is_skipped_and_counted() -> None:
-    core, counted, message = plugin_context(), Counted(), a_message()
-    tx = FakeTx(answers=[found(message), 1, [{"message_id": "msg_1"}], found(message)])
-    await changes_of(core, counted).delete(tx, PROJECT, "msg_1")
-    tx.commit()
+async def test_what_is_deleted_before_it_is_sent_is_skipped_and_counted(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await insert_batch(tx)
+        await insert_message(tx, batch_id="bat_1")
+        deleted = await core.messages.changes.delete(tx, PROJECT, "msg_1")
 
-    assert [(each.status, each.error) for each in counted.ended] == [("skipped", "deleted")]
+        assert (deleted.status, deleted.error, deleted.deleted_at_ms) == (
+            "skipped",
+            "deleted",
+            NOW_MS,
+        )
+        assert await counts_of(core, tx) == {"skipped": 1}
+        assert await core.pending_jobs(tx) == []
     labels = {"channel": "messenger_a", "outcome": "skipped", "reason": ""}
     assert core.metrics.registry.get_sample_value("msgsvc_deliveries_total", labels) == 1
-    assert core.jobs.enqueued == []
 
 
-async def test_a_deletion_waits_for_no_edit_and_ends_them() -> None:
-    core, sent = plugin_context(), a_message(status="sent")
-    await changes_of(core).delete(FakeTx(answers=[found(sent), 0, found(sent)]), PROJECT, "msg_1")
+async def test_a_deletion_waits_for_no_edit_and_ends_them(core: MemoryCore, tx: Tx) -> None:
+    await insert_message(tx, status="sent")
+    await core.messages.changes.delete(tx, PROJECT, "msg_1")
 
-    [job] = core.jobs.named(JOB)
+    [job] = await core.jobs_named(tx, JOB)
     assert (job.priority, job.payload["change"]) == (URGENT, "delete")
     with pytest.raises(Conflict, match="being deleted"):
-        await changes_of(core).edit(FakeTx(answers=[found(sent)]), PROJECT, "msg_1", NEW_TEXT)
+        await core.messages.changes.edit(tx, PROJECT, "msg_1", NEW_TEXT)
 
 
 @pytest.mark.parametrize(
@@ -348,57 +315,44 @@ async def test_a_deletion_waits_for_no_edit_and_ends_them() -> None:
     ],
 )
 async def test_what_cannot_be_taken_back_says_why(
-    status: str, takes: Capabilities, why: str
+    core: MemoryCore, tx: Tx, status: str, takes: Capabilities, why: str
 ) -> None:
-    core = plugin_context()
-    core.channels.recording("messenger_a").capabilities = takes
-    tx = FakeTx(answers=[found(a_message(status=status)), 0])
+    core.recording().capabilities = takes
+    await insert_message(tx, status=status)
 
     with pytest.raises(Conflict, match=why):
-        await changes_of(core).delete(tx, PROJECT, "msg_1")
+        await core.messages.changes.delete(tx, PROJECT, "msg_1")
 
 
-async def test_a_second_deletion_changes_nothing() -> None:
-    core, gone = plugin_context(), a_message(status="sent", deleted_at_ms=NOW_MS)
+async def test_a_second_deletion_changes_nothing(core: MemoryCore, tx: Tx) -> None:
+    gone = await insert_message(tx, status="sent", deleted_at_ms=NOW_MS)
 
-    assert await changes_of(core).delete(FakeTx(answers=[found(gone)]), PROJECT, "msg_1") == gone
-    assert core.jobs.enqueued == []
+    assert await core.messages.changes.delete(tx, PROJECT, "msg_1") == gone
+    assert await core.pending_jobs(tx) == []
 
 
-async def test_blanking_skips_what_is_queued_and_says_how_many_are_on_their_way() -> None:
-    core, counted = plugin_context(), Counted()
-    queued, sending = a_message("msg_1"), a_message("msg_2", status="sending")
-    skipped = a_message("msg_1", status="skipped")
-    answers: list[Answer] = [
-        found(queued, sending),
-        1,
-        [{"message_id": "msg_1"}],
-        1,
-        found(skipped, sending),
-    ]
-    left = await changes_of(core, counted).blank(
-        FakeTx(answers=answers), PROJECT, ["msg_1", "msg_2"]
-    )
+async def test_blanking_skips_what_is_queued_and_says_how_many_are_on_their_way(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await insert_batch(tx, total=2)
+    await insert_message(tx, "msg_1", batch_id="bat_1")
+    await insert_message(tx, "msg_2", batch_id="bat_1", status="sending")
+    left = await core.messages.changes.blank(tx, PROJECT, ["msg_1", "msg_2"])
+    found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2"])
 
-    assert (left, [each.message.message_id for each in counted.ended]) == (1, ["msg_1"])
+    assert (left, await counts_of(core, tx)) == (1, {"skipped": 1})
+    assert {key: (each.status, each.content.text) for key, each in found.items()} == {
+        "msg_1": ("skipped", ""),
+        "msg_2": ("sending", "Hi"),
+    }
 
 
 # ---- outcomes -----------------------------------------------------------------------------------
 
 
-def outcomes_of(core: FakeContext, counted: Counted | None = None) -> MessageOutcomes:
-    return MessageOutcomes(
-        clock=core.clock,
-        events=core.events,
-        metrics=core.metrics,
-        subscribers=core.subscribers,
-        batches=counted or Counted(),
-        routed=moves_of(core),
-    )
-
-
-def delivery(
-    core: FakeContext,
+async def delivery(
+    core: MemoryCore,
+    tx: Tx,
     number: int,
     failure: DeliveryError | None = None,
     *,
@@ -406,161 +360,163 @@ def delivery(
     **fields: object,
 ) -> Delivery:
     """An attempt to send `msg_<number>` to `sub_<number>`."""
-    message = a_message(f"msg_{number}", subscriber_id=f"sub_{number}", **fields)
-    person = core.subscribers.person(f"sub_{number}") if is_known else None
+    person = await core.person(tx, f"sub_{number}") if is_known else None
+    fields = {"subscriber_id": f"sub_{number}", **fields}
+    message = await insert_message(tx, f"msg_{number}", **fields)
     made = Delivery(claimed(NewJob("message.deliver", project_id=PROJECT)), message, person)
     made.failure, made.message_ref = failure, None if failure else f"m{number}"
     return made
 
 
-def ids(*numbers: int) -> list[dict[str, str]]:
-    return [{"message_id": f"msg_{number}"} for number in numbers]
-
-
-async def test_outcomes_are_told_and_who_blocked_the_bot_is_unsubscribed() -> None:
-    core = plugin_context()
+async def test_outcomes_are_told_and_who_blocked_the_bot_is_unsubscribed(
+    core: MemoryCore, tx: Tx
+) -> None:
     blocked = DeliveryError(Reason.USER_BLOCKED_BOT, "Forbidden")
-    sent, lost = delivery(core, 1), delivery(core, 2, blocked)
-    statuses = await outcomes_of(core).settle(FakeTx(answers=[ids(1, 2)]), [sent, lost])
+    sent, lost = await delivery(core, tx, 1), await delivery(core, tx, 2, blocked)
+    statuses = await core.service.message_outcomes.settle(tx, [sent, lost])
+    found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2"])
 
     assert [(each.status, each.reason, each.ref) for each in statuses] == [
         ("sent", None, "m1"),
         ("failed", "user_blocked_bot", None),
     ]
-    assert core.events.names == ["delivery.success", "delivery.failed", "subscription.deleted"]
-    assert core.events.emitted[1].data["should_unsubscribe"] is True
-    assert core.subscribers.by_id[PROJECT, "sub_2"].status == "blocked"
+    assert [(each.status, each.reason, each.message_ref) for each in found.values()] == [
+        ("sent", None, "m1"),
+        ("failed", "user_blocked_bot", None),
+    ]
+    assert core.event_names == ["delivery.success", "delivery.failed", "subscription.deleted"]
+    assert core.emitted[1].data["should_unsubscribe"] is True
+    assert (await core.subscribers.get(tx, PROJECT, "sub_2")).status == "blocked"
 
 
-async def test_of_a_message_that_is_gone_nothing_is_told() -> None:
-    core = plugin_context()
-    statuses = await outcomes_of(core).settle(FakeTx(answers=[[]]), [delivery(core, 1)])
+async def test_of_a_message_that_is_gone_nothing_is_told(core: MemoryCore, tx: Tx) -> None:
+    job = claimed(NewJob("message.deliver", project_id=PROJECT))
+    gone = Delivery(job, a_message(), await core.person(tx))
 
-    assert (statuses, core.events.emitted) == ([], [])
+    assert await core.service.message_outcomes.settle(tx, [gone]) == []
+    assert core.emitted == []
 
 
-async def test_what_may_have_arrived_is_unknown_and_has_no_flags() -> None:
-    core = plugin_context()
+async def test_what_may_have_arrived_is_unknown_and_has_no_flags(core: MemoryCore, tx: Tx) -> None:
     lost = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
-    statuses = await outcomes_of(core).settle(FakeTx(answers=[ids(1)]), [delivery(core, 1, lost)])
-    told = core.events.emitted[0].data
+    await core.service.message_outcomes.settle(tx, [await delivery(core, tx, 1, lost)])
+    told = core.emitted[0].data
 
-    assert [each.status for each in statuses] == ["unknown"]
+    assert (await core.messages.find(tx, PROJECT, "msg_1")).status == "unknown"
     assert (told["status"], told["reason"]) == ("unknown", "unknown")
     assert (told["retryable"], told["should_unsubscribe"]) == (None, None)
 
 
-@pytest.mark.parametrize(("stood", "status"), [("sending", "unknown"), ("queued", "failed")])
-async def test_what_a_dead_job_leaves_is_ended_without_telling_what_broke(
-    stood: str, status: str
-) -> None:
-    core, counted = plugin_context(), Counted()
-    core.subscribers.person()
-    tx = FakeTx(answers=[found(a_message(status=stood)), ids(1)])
-    job = claimed(NewJob("message.deliver", {"message_id": "msg_1"}, project_id=PROJECT))
-    await outcomes_of(core, counted).settle_dead(tx, job, "/etc/msgsvc: no such file")
+DELIVER = claimed(NewJob("message.deliver", {"message_id": "msg_1"}, project_id=PROJECT))
 
-    assert [each.status for each in counted.ended] == [status]
-    assert core.events.emitted[0].data["status"] == status
-    assert "no such file" not in core.events.emitted[0].data["error"]
+
+@pytest.mark.parametrize(
+    ("stood", "status", "counts"),
+    [
+        ("sending", "unknown", {"failed": 1, "unknown": 1}),
+        ("queued", "failed", {"failed": 1}),
+    ],
+)
+async def test_what_a_dead_job_leaves_is_ended_without_telling_what_broke(
+    core: MemoryCore, tx: Tx, stood: str, status: str, counts: dict[str, int]
+) -> None:
+    await insert_batch(tx)
+    await delivery(core, tx, 1, status=stood, batch_id="bat_1")
+    await core.service.message_outcomes.settle_dead(tx, DELIVER, "/etc/msgsvc: no such file")
+    ended = await core.messages.find(tx, PROJECT, "msg_1")
+
+    assert (ended.status, await counts_of(core, tx)) == (status, counts)
+    assert core.event_names == ["delivery.failed", "batch.completed"]
+    assert core.emitted[0].data["status"] == status
+    assert "no such file" not in f"{ended.error} {core.emitted[0].data['error']}"
 
 
 @pytest.mark.parametrize("stood", ["sending", "queued"])
-async def test_a_message_that_is_withdrawn_may_have_been_sent(stood: str) -> None:
-    core, counted = plugin_context(), Counted()
-    core.subscribers.person()
-    tx = FakeTx(answers=[found(a_message(status=stood)), ids(1)])
-    job = claimed(NewJob("message.deliver", {"message_id": "msg_1"}, project_id=PROJECT))
-    await outcomes_of(core, counted).settle_withdrawn(tx, job)
+async def test_a_message_that_is_withdrawn_may_have_been_sent(
+    core: MemoryCore, tx: Tx, stood: str
+) -> None:
+    await insert_batch(tx)
+    await delivery(core, tx, 1, status=stood, batch_id="bat_1")
+    await core.service.message_outcomes.settle_withdrawn(tx, DELIVER)
 
-    assert [each.status for each in counted.ended] == ["unknown"]
-    assert core.events.emitted[0].data["status"] == "unknown"
-    assert "restored from a backup" in core.events.emitted[0].data["error"]
+    assert (await core.messages.find(tx, PROJECT, "msg_1")).status == "unknown"
+    assert await counts_of(core, tx) == {"failed": 1, "unknown": 1}
+    assert core.emitted[0].data["status"] == "unknown"
+    assert "restored from a backup" in core.emitted[0].data["error"]
 
 
-async def test_a_late_answer_tells_of_what_was_sent_alone() -> None:
-    core = plugin_context()
+async def test_a_late_answer_tells_of_what_was_sent_alone(core: MemoryCore, tx: Tx) -> None:
     refused = DeliveryError(Reason.INVALID_MESSAGE, "too long")
-    late = [delivery(core, 1), delivery(core, 2, refused), delivery(core, 3)]
-    corrected = await outcomes_of(core).correct(FakeTx(answers=[ids(1, 2)]), late)
+    late = [
+        await delivery(core, tx, 1, status="unknown"),
+        await delivery(core, tx, 2, refused, status="unknown"),
+        # Its outcome is known.
+        await delivery(core, tx, 3, status="failed"),
+    ]
+    corrected = await core.service.message_outcomes.correct(tx, late)
+    found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2", "msg_3"])
 
     assert [(each.message.message_id, each.status) for each in corrected] == [
         ("msg_1", "sent"),
         ("msg_2", "failed"),
     ]
+    assert [each.status for each in found.values()] == ["sent", "failed", "failed"]
     # That it failed was told when it became unknown.
-    assert core.events.names == ["delivery.success"]
+    assert core.event_names == ["delivery.success"]
 
 
-async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_died() -> None:
-    core = plugin_context()
+async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_died(
+    core: MemoryCore, tx: Tx
+) -> None:
     channel = core.channels["messenger_a"]
-    gate = gates_of(core)[channel.key]
-    batch_of_lane = OutboundBatch(FakeJobContext(), channel, gate, [], repeatable=False)
-    died = delivery(core, 1, status="sending")
-    late = delivery(core, 2, expires_at_ms=NOW_MS)
-    stranger = delivery(core, 3, is_known=False)
-    tx = FakeTx(answers=[ids(1, 2, 3)])
-    statuses = await outcomes_of(core).settle_unsent(tx, batch_of_lane, [died, late, stranger])
-
-    assert [(each.status, each.error) for each in statuses] == [
-        ("unknown", DIED),
-        ("skipped", "expired"),
-        ("skipped", "not subscribed"),
+    gate = core.service.gates[channel.key]
+    batch_of_lane = OutboundBatch(JobInTest(core.db), channel, gate, [], repeatable=False)
+    unsent = [
+        await delivery(core, tx, 1, status="sending"),
+        await delivery(core, tx, 2, expires_at_ms=NOW_MS),
+        await delivery(core, tx, 3, is_known=False),
     ]
-    assert core.events.names == ["delivery.failed"]
+    statuses = await core.service.message_outcomes.settle_unsent(tx, batch_of_lane, unsent)
+    found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2", "msg_3"])
+
+    ends = [("unknown", DIED), ("skipped", "expired"), ("skipped", "not subscribed")]
+    assert [(each.status, each.error) for each in statuses] == ends
+    assert [(each.status, each.error) for each in found.values()] == ends
+    assert core.event_names == ["delivery.failed"]
 
 
 # ---- reports ------------------------------------------------------------------------------------
 
 
-def reports_of(core: FakeContext, *counters: SentCounter) -> DeliveryReports:
-    return DeliveryReports(
-        clock=core.clock,
-        jobs=core.jobs,
-        events=core.events,
-        subscribers=core.subscribers,
-        outcomes=outcomes_of(core),
-        counters=counters,
-        routes=RouteProgress(moves=moves_of(core), batches=Counted()),
-    )
-
-
-class Moved:
-    """A `SentCounter` that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.failed: list[FinalStatus] = []
-
-    async def count_failed(self, tx: Tx, failed: Sequence[FinalStatus]) -> None:
-        self.failed += failed
-
-
-async def test_what_was_read_is_recorded_as_arrived_too() -> None:
-    core, message = plugin_context(), a_message(status="sent")
-    tx = FakeTx(answers=[found(message), 1, 1])
+async def test_what_was_read_is_recorded_as_arrived_too(core: MemoryCore, tx: Tx) -> None:
+    await insert_message(tx, status="sent", message_ref="m1")
     report = DeliveryReported(update_id="1", message_ref="m1", state="read")
-    await reports_of(core).record(tx, "messenger_a", report)
+    await core.service.delivery_reports.record(tx, "messenger_a", report)
+    message = await core.messages.find(tx, PROJECT, "msg_1")
 
-    assert core.events.names == ["delivery.delivered", "delivery.read"]
+    assert (message.delivered_at_ms, message.read_at_ms) == (NOW_MS, NOW_MS)
+    assert core.event_names == ["delivery.delivered", "delivery.read"]
 
 
-async def test_a_report_of_an_unknown_message_is_tried_again_by_a_job() -> None:
-    core = plugin_context()
+async def test_a_report_of_an_unknown_message_is_tried_again_by_a_job(
+    core: MemoryCore, tx: Tx
+) -> None:
     report = DeliveryReported(update_id="1", message_ref="m1", state="delivered")
-    await reports_of(core).record(FakeTx(answers=[[], []]), "messenger_a", report)
+    await core.service.delivery_reports.record(tx, "messenger_a", report)
 
-    [job] = core.jobs.named(reports.JOB)
+    [job] = await core.jobs_named(tx, reports.JOB)
     assert (job.payload["message_ref"], job.payload["state"]) == ("m1", "delivered")
-    assert job.run_at_ms == core.clock.now_ms() + 1000
+    assert job.run_at_ms == NOW_MS + 1000
 
 
-async def test_a_failure_that_is_reported_later_is_counted_once() -> None:
-    core, moved = plugin_context(), Moved()
+async def test_a_failure_that_is_reported_later_is_counted_once(core: MemoryCore, tx: Tx) -> None:
+    await insert_batch(tx, total=2, sent=2, finished_at_ms=NOW_MS)
+    await insert_message(tx, status="sent", message_ref="m1", batch_id="bat_1")
     report = DeliveryReported(update_id="1", message_ref="m1", state="failed", detail="no phone")
-    for changed in (1, 0):
-        tx = FakeTx(answers=[found(a_message(status="sent")), changed])
-        await reports_of(core, moved).record(tx, "messenger_a", report)
+    for _ in range(2):
+        await core.service.delivery_reports.record(tx, "messenger_a", report)
+    message = await core.messages.find(tx, PROJECT, "msg_1")
 
-    assert [(each.status, each.error) for each in moved.failed] == [("failed", "no phone")]
-    assert core.events.names == ["delivery.failed"]
+    assert (message.status, message.error) == ("failed", "no phone")
+    assert await counts_of(core, tx) == {"sent": 1, "failed": 1}
+    assert core.event_names == ["delivery.failed"]
