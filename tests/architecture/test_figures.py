@@ -2,20 +2,18 @@
 
 import json
 import re
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-import pytest
 import yaml
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import ConnectionLimits
 from msgsvc_core.service import Service
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from tests.architecture.tree import ROOT, assert_none, source_of
 
-ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"
-OPERATING = ROOT / "docs" / "operating.md"
 
 #: Names of ours and of the process as they stand in queries; what precedes `{`, `[` or an operator.
 NAME = re.compile(r"\b((?:msgsvc|process)_[a-z0-9_]+)")
@@ -29,6 +27,7 @@ BY_PROMETHEUS = re.compile(r"\b(up|ALERTS)\{")
 ADDED = {"job", "instance"}
 
 
+@cache
 def figures() -> dict[str, set[str]]:
     """Every sample's name, with its labels, of a service with all our plugins that is served."""
     service = Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)}))
@@ -58,63 +57,80 @@ def figures() -> dict[str, set[str]]:
     return found
 
 
-FIGURES = figures()
-DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "msgsvc.json").read_text("utf-8"))
-QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
-ALERTS = yaml.safe_load((DEPLOY / "alerts.yml").read_text("utf-8"))
-RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-EXPRESSIONS = [*QUERIES, *(rule["expr"] for rule in RULES)]
+@cache
+def dashboard() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(source_of(DEPLOY / "grafana" / "msgsvc.json"))
+    return found
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_a_query_asks_for_what_there_is(expression: str) -> None:
-    names = NAME.findall(expression)
-    by_labels = {
-        name: {label.strip().partition("=")[0].rstrip("!~ ") for label in MATCHER.findall(labels)}
-        for name, labels in LABELS.findall(expression)
-    }
+def panels() -> list[dict[str, Any]]:
+    return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
-    assert names or BY_PROMETHEUS.search(expression)
-    assert set(names) <= set(FIGURES)
-    for name, labels in by_labels.items():
-        assert labels <= FIGURES[name] | ADDED
+
+def queries() -> list[str]:
+    return [target["expr"] for panel in panels() for target in panel["targets"]]
+
+
+def expressions() -> list[str]:
+    alerts = yaml.safe_load(source_of(DEPLOY / "alerts.yml"))
+    rules = [rule for group in alerts["groups"] for rule in group["rules"]]
+    return [*queries(), *(rule["expr"] for rule in rules)]
+
+
+def test_queries_ask_for_what_there_is() -> None:
+    wrong = []
+    for expression in expressions():
+        names = set(NAME.findall(expression))
+        if not names and not BY_PROMETHEUS.search(expression):
+            wrong.append(f"{expression}: asks for no metric")
+        wrong += [f"{expression}: there is no {name}" for name in names - figures().keys()]
+        for name, matchers in LABELS.findall(expression):
+            labels = {
+                label.strip().partition("=")[0].rstrip("!~ ") for label in MATCHER.findall(matchers)
+            }
+            unknown = labels - figures().get(name, set()) - ADDED
+            wrong += [f"{expression}: {name} has no label {label}" for label in unknown]
+
+    assert len(expressions()) > 90
+    assert_none(wrong)
 
 
 def ours() -> list[str]:
     """Our metrics, but for the halves of histograms and what says when a counter was made."""
     return sorted(
         name
-        for name in FIGURES
+        for name in figures()
         if name.startswith("msgsvc_") and not name.endswith(("_created", "_sum", "_count"))
     )
 
 
-@pytest.mark.parametrize("name", ours())
-def test_the_dashboard_shows_every_metric(name: str) -> None:
-    variables = [variable.get("definition", "") for variable in DASHBOARD["templating"]["list"]]
+def test_the_dashboard_shows_every_metric() -> None:
+    variables = [variable.get("definition", "") for variable in dashboard()["templating"]["list"]]
+    text = "\n".join([*queries(), *variables])
 
-    assert any(re.search(rf"\b{name}\b", text) for text in [*QUERIES, *variables])
+    assert len(ours()) > 30
+    assert_none(name for name in ours() if not re.search(rf"\b{name}\b", text))
 
 
-@pytest.mark.parametrize("name", ours())
-def test_the_page_on_operating_explains_every_metric(name: str) -> None:
-    assert f"`{name.removesuffix('_bucket')}" in OPERATING.read_text("utf-8")
+def test_the_page_on_operating_explains_every_metric() -> None:
+    page = source_of(ROOT / "docs" / "operating.md")
+
+    assert_none(name for name in ours() if f"`{name.removesuffix('_bucket')}" not in page)
 
 
 def test_every_panel_asks_the_data_source_that_is_chosen() -> None:
     chosen = {"type": "prometheus", "uid": "${datasource}"}
-    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+    askers = [asker for panel in panels() for asker in (panel, *panel["targets"])]
 
-    assert DASHBOARD["templating"]["list"][0]["type"] == "datasource"
-    assert all(panel["datasource"] == chosen for panel in panels)
-    assert all(target["datasource"] == chosen for panel in panels for target in panel["targets"])
+    assert dashboard()["templating"]["list"][0]["type"] == "datasource"
+    assert_none(asker for asker in askers if asker["datasource"] != chosen)
 
 
 def test_panels_have_ids_of_their_own_and_don_t_overlap() -> None:
-    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    ids = [panel["id"] for panel in dashboard()["panels"]]
     cells = [
         (x, y)
-        for panel in DASHBOARD["panels"]
+        for panel in dashboard()["panels"]
         for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
         for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
     ]
@@ -124,30 +140,34 @@ def test_panels_have_ids_of_their_own_and_don_t_overlap() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"] if panel["type"] != "row"}
+def test_panels_have_a_description_a_unit_and_the_chosen_processes() -> None:
+    wrong = []
+    for panel in panels():
+        asked = " ".join(target["expr"] for target in panel["targets"])
+        for what, is_there in {
+            "a description": panel["description"].endswith("."),
+            "a unit": panel["fieldConfig"]["defaults"]["unit"],
+            # Alerts and targets are Prometheus' own; they have no instance, or are about the absent ones.
+            "the chosen processes": "$instance" in asked or BY_PROMETHEUS.search(asked),
+        }.items():
+            if not is_there:
+                wrong.append(f"{panel['title']} lacks {what}")
+
+    assert len(panels()) > 50
+    assert_none(wrong)
 
 
-@pytest.mark.parametrize("title", PANELS)
-def test_a_panel_has_a_description_a_unit_and_the_chosen_processes(title: str) -> None:
-    panel = PANELS[title]
-    expressions = " ".join(target["expr"] for target in panel["targets"])
+def test_variables_of_the_dashboard_are_labelled_and_used() -> None:
+    variables = {each["name"]: each for each in dashboard()["templating"]["list"]}
+    text = json.dumps(dashboard()["panels"] + dashboard()["links"]).replace("{", "")
+    names = ("job", "instance", "channel", "endpoint", "docs")
 
-    assert panel["description"].endswith(".")
-    assert panel["fieldConfig"]["defaults"]["unit"]
-    # Alerts and targets are Prometheus' own; they have no instance, or are about the absent ones.
-    assert "$instance" in expressions or BY_PROMETHEUS.search(expressions)
-
-
-@pytest.mark.parametrize("name", ["job", "instance", "channel", "endpoint", "docs"])
-def test_a_variable_of_the_dashboard_is_used(name: str) -> None:
-    [variable] = [each for each in DASHBOARD["templating"]["list"] if each["name"] == name]
-
-    assert variable["label"]
-    assert f"${name}" in json.dumps(DASHBOARD["panels"] + DASHBOARD["links"]).replace("{", "")
+    assert_none(name for name in names if not variables[name]["label"])
+    assert_none(name for name in names if f"${name}" not in text)
 
 
 def test_links_of_the_dashboard_lead_to_pages_of_the_documentation() -> None:
-    text = json.dumps(DASHBOARD)
+    text = json.dumps(dashboard())
     pages = set(re.findall(r"\$\{docs\}/([a-z/]+)\.html", text))
 
     assert pages == {"guides/monitoring", "operating"}
@@ -164,5 +184,5 @@ def test_grafana_is_provisioned_with_the_dashboard_and_a_data_source() -> None:
     assert (sources["apiVersion"], source["type"]) == (1, "prometheus")
     assert source["jsonData"]["timeInterval"] == scraped["global"]["scrape_interval"]
     assert (providers["apiVersion"], provider["type"]) == (1, "file")
-    guide = (ROOT / "docs" / "guides" / "monitoring.md").read_text("utf-8")
+    guide = source_of(ROOT / "docs" / "guides" / "monitoring.md")
     assert f"-t {provider['options']['path']} contrib/deploy/grafana/msgsvc.json" in guide

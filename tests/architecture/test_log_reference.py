@@ -1,7 +1,6 @@
 """docs/reference/logs.md names every event that the code logs, with its fields."""
 
 import re
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -9,27 +8,29 @@ import structlog.testing
 
 from msgsvc_core.cli.log_reference import COMMON_FIELDS, FIELDS, lines_in
 from msgsvc_devkit.fixtures import Tenant
-
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/reference/logs.md").read_text("utf-8")
+from tests.architecture.tree import CORE, ROOT, assert_none, files_in, plugin_packages, source_of
 
 #: A statement that logs, as its text looks: an independent look at the same source.
 LOGS = re.compile(r"\blog\.(?:debug|info|warning|error|exception)(?:\(|,)\s*\"(\w+)\"")
 
-SOURCES = sorted([*ROOT.glob("msgsvc_core/**/*.py"), *ROOT.glob("plugins/*/*/msgsvc_*/**/*.py")])
-
 
 def documented() -> dict[str, set[str]]:
     """The fields of each event, as the page has them."""
-    rows = re.findall(r"^\| `(\w+)`\*? \| [^|]+ \| ([^|]*) \| `msgsvc", PAGE, re.MULTILINE)
+    page = source_of(ROOT / "docs/reference/logs.md")
+    rows = re.findall(r"^\| `(\w+)`\*? \| [^|]+ \| ([^|]*) \| `msgsvc", page, re.MULTILINE)
     return {event: set(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
 
 
 def test_every_event_of_the_source_is_on_the_page() -> None:
-    found = {event for path in SOURCES for event in LOGS.findall(path.read_text("utf-8"))}
+    found = {
+        event
+        for package in (CORE, *plugin_packages())
+        for path in files_in(package, ".py")
+        for event in LOGS.findall(source_of(path))
+    }
 
     assert len(found) > 80
-    assert found <= documented().keys(), "run `make docs`"
+    assert_none(found - documented().keys(), "run `make docs`")
 
 
 async def test_the_line_of_a_request_has_the_fields_of_the_page(

@@ -1,55 +1,81 @@
 """Plugins use what a stranger's plugin can use: the modules of the core that the reference names."""
 
-import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
 
 from msgsvc_core.plugins.public import PUBLIC_MODULES, PUBLIC_PACKAGES, is_public
+from tests.architecture.tree import ROOT, assert_none, files_in, name_of, plugin_packages, source_of
 
-ROOT = Path(__file__).parents[2]
+#: Imports of the core, those within functions and for type checkers too.
+IMPORT = re.compile(
+    r"(?m)^[ \t]*(?:import (msgsvc_core[\w.]*)|from (msgsvc_core[\w.]*) import (\([^)]*\)|.*))"
+)
+NAME = re.compile(r"(\w+)(?: as \w+)?")
 
-#: The plugins, and those that the guides show.
-SOURCES = sorted([*ROOT.glob("plugins/*/*/msgsvc_*/**/*.py"), *ROOT.glob("examples/own_*/**/*.py")])
 
-
-def imported(path: Path) -> Iterator[str]:
-    """Modules of the core that a file imports, those within functions and for type checkers too."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+def imported(source: str) -> Iterator[str]:
+    """Modules of the core that a source imports."""
+    for module, package, names in IMPORT.findall(source):
+        if module:
+            yield module
+        else:
             # `from package import module` imports the module.
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if is_module(inner) else node.module
+            for name in NAME.findall(re.sub("#.*", "", names)):
+                inner = f"{package}.{name}"
+                yield inner if is_module(inner) else package
 
 
+@cache
 def is_module(name: str) -> bool:
     folder = ROOT.joinpath(*name.split("."))
     return folder.with_suffix(".py").is_file() or (folder / "__init__.py").is_file()
 
 
+def test_imports_are_found() -> None:
+    source = """
+import msgsvc_core.db.tx
+from msgsvc_core.jobs import (
+    # A comment.
+    lanes as l,
+    JobSpec,  # noqa
+)
+
+def later():
+    from msgsvc_core.kernel.clock import Clock
+"""
+
+    assert list(imported(source)) == [
+        "msgsvc_core.db.tx",
+        "msgsvc_core.jobs.lanes",
+        "msgsvc_core.jobs",
+        "msgsvc_core.kernel.clock",
+    ]
+
+
 def test_plugins_import_public_modules_alone() -> None:
+    # The plugins, and those that the guides show.
+    packages = [*plugin_packages(), *ROOT.glob("examples/own_*")]
     inside = {
-        f"{path.relative_to(ROOT)}: {module}"
-        for path in SOURCES
+        f"{name_of(path)}: {module}"
+        for package in packages
+        for path in files_in(package, ".py")
         if "tests" not in path.parts
-        for module in imported(path)
+        for module in imported(source_of(path))
         if module.startswith("msgsvc_core.") and not is_public(module)
     }
 
-    assert inside == set()
+    assert_none(inside)
 
 
-@pytest.mark.parametrize("module", [*PUBLIC_MODULES, *PUBLIC_PACKAGES])
-def test_a_public_module_is_there_and_has_no_sql(module: str) -> None:
-    assert find_spec(module) is not None
-    assert not module.endswith("store")
+def test_public_modules_are_there_and_have_no_sql() -> None:
+    public = [*PUBLIC_MODULES, *PUBLIC_PACKAGES]
+
+    assert_none(module for module in public if find_spec(module) is None)
+    assert_none(module for module in public if module.endswith("store"))
 
 
 def test_the_list_of_public_modules_is_in_order() -> None:
     assert list(PUBLIC_MODULES) == sorted(set(PUBLIC_MODULES))
-    assert [module for module in PUBLIC_MODULES if module.startswith(PUBLIC_PACKAGES)] == []
+    assert_none(module for module in PUBLIC_MODULES if module.startswith(PUBLIC_PACKAGES))

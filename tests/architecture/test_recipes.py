@@ -1,12 +1,10 @@
 """What the recipes install is what they promise: all areas, the dashboard among them, and a messenger."""
 
 import re
-from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.tree import ROOT, assert_none, source_of
 
 RECIPES = ("contrib/deploy/msgsvc.service", "docs/operating.md")
 
@@ -17,22 +15,30 @@ INSTALL = re.compile(
 
 
 def test_a_recipe_installs_from_dist() -> None:
+    wrong = []
     for recipe in RECIPES:
-        text = (ROOT / recipe).read_text("utf-8")
+        text = source_of(ROOT / recipe)
+        installs, of_dist = text.count("bin/pip install"), len(INSTALL.findall(text))
+        if not installs or installs != of_dist:
+            wrong.append(f"{recipe}: {of_dist} of {installs} install from dist")
 
-        assert text.count("bin/pip install") == len(INSTALL.findall(text)) > 0
+    assert_none(wrong)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_installs_every_area_and_a_messenger(recipe: str) -> None:
+def test_a_recipe_installs_every_area_and_a_messenger() -> None:
     # `tests/unit/test_release.py` holds that `msgsvc` brings all areas.
-    for requirement in map(Requirement, INSTALL.findall((ROOT / recipe).read_text("utf-8"))):
-        assert requirement.name == "msgsvc"
-        assert "telegram" in requirement.extras
+    wrong = [
+        f"{recipe}: {text}"
+        for recipe in RECIPES
+        for text in INSTALL.findall(source_of(ROOT / recipe))
+        if Requirement(text).name != "msgsvc" or "telegram" not in Requirement(text).extras
+    ]
+
+    assert_none(wrong)
 
 
 def test_install_and_upgrade_install_the_same() -> None:
-    lines = INSTALL.findall((ROOT / "docs" / "operating.md").read_text("utf-8"))
+    lines = INSTALL.findall(source_of(ROOT / "docs" / "operating.md"))
 
     assert len(lines) > 1
     assert len(set(lines)) == 1

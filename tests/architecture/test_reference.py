@@ -1,47 +1,68 @@
 """docs/reference is generated from the code, and says what the code says."""
 
-from pathlib import Path
-
-import pytest
+from collections.abc import Mapping
+from difflib import unified_diff
+from functools import cache
+from itertools import islice
 
 from msgsvc_core.cli.openapi import document_text
 from msgsvc_core.cli.reference import of_everything, reference_pages
 from msgsvc_core.service import Service
+from tests.architecture.tree import ROOT, assert_none, source_of
 
-ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-SERVICE = Service(of_everything())
-PAGES = reference_pages(SERVICE)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_up_to_date(name: str) -> None:
-    written = (REFERENCE / name).read_text(encoding="utf-8")
+@cache
+def service() -> Service:
+    return Service(of_everything())
 
-    assert written == PAGES[name], "run `make docs`"
+
+@cache
+def pages() -> Mapping[str, str]:
+    return reference_pages(service())
+
+
+def test_the_pages_are_up_to_date() -> None:
+    differing = []
+    for name, page in pages().items():
+        if (written := source_of(REFERENCE / name)) != page:
+            lines = unified_diff(written.splitlines(), page.splitlines(), name, name, "", "", 0, "")
+            differing.append("\n".join(islice(lines, 20)))
+
+    assert_none(differing, "run `make docs`")
 
 
 def test_the_openapi_document_is_up_to_date() -> None:
-    written = (ROOT / "contrib" / "openapi.json").read_text(encoding="utf-8")
+    written = source_of(ROOT / "contrib" / "openapi.json")
 
     # Compared as a whole, the difference of two megabytes would take a minute to print.
-    assert (written == document_text(SERVICE)) is True, "run `make docs`"
+    assert (written == document_text(service())) is True, "run `make docs`"
 
 
 def test_no_page_is_left_over() -> None:
-    assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
+    assert {path.name for path in REFERENCE.iterdir()} == set(pages())
 
 
-@pytest.mark.parametrize("name", ["errors.md", "logs.md", "settings.md"])
-def test_nothing_is_without_a_meaning(name: str) -> None:
-    rows = [line for line in PAGES[name].splitlines() if line.startswith("|") and "`" in line]
+def test_nothing_is_without_a_meaning() -> None:
+    rows = {
+        name: [line for line in pages()[name].splitlines() if line.startswith("|") and "`" in line]
+        for name in ("errors.md", "logs.md", "settings.md")
+    }
+    without = [
+        f"{name}: {row}"
+        for name, of_page in rows.items()
+        for row in of_page
+        if not row.split("|")[-2].strip()
+    ]
 
-    assert rows
-    assert [row for row in rows if not row.split("|")[-2].strip()] == []
+    assert all(rows.values())
+    assert_none(without)
 
 
 def test_every_line_of_a_page_says_what_the_page_is() -> None:
-    pages = [line for line in PAGES["endpoints.md"].splitlines() if line.startswith("- `GET ")]
+    endpoints = pages()["endpoints.md"]
+    lines = [line for line in endpoints.splitlines() if line.startswith("- `GET ")]
 
-    assert pages
-    assert [line for line in pages if "partial(" in line] == []
+    assert lines
+    assert_none(line for line in lines if "partial(" in line)

@@ -1,11 +1,18 @@
 """SQL belongs to the package that owns the table: a search of all strings for the names of tables."""
 
-import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.tree import (
+    CORE,
+    assert_none,
+    files_in,
+    modules,
+    packages,
+    plugin_packages,
+    source_of,
+    strings_of,
+)
 
 #: The packages of the core and their tables.
 CORE_TABLES = {
@@ -76,22 +83,14 @@ CREATED = re.compile(r"(?:create_table\(\s*[\"']|CREATE TABLE (?:IF NOT EXISTS )
 WORD = re.compile(r"\w+")
 
 
-def packages() -> list[Path]:
-    """The core, the plugins, and the kits."""
-    return [
-        ROOT / "msgsvc_core",
-        *sorted(ROOT.glob("plugins/*/*/msgsvc_*")),
-        ROOT / "contrib" / "devkit" / "msgsvc_devkit",
-    ]
-
-
+@cache
 def migrated() -> dict[str, str]:
     """The tables that migrations create, and the distribution's package each is of."""
     return {
         table: package.name
         for package in packages()
-        for path in sorted((package / "migrations").glob("*.py"))
-        for table in CREATED.findall(path.read_text("utf-8"))
+        for path in files_in(package / "migrations", ".py")
+        for table in CREATED.findall(source_of(path))
     }
 
 
@@ -105,30 +104,24 @@ def owners() -> dict[str, str]:
     return migrated() | of_core
 
 
-def strings(tree: ast.Module) -> Iterator[str]:
-    """All texts of a module but its docstrings."""
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Constant) or id(node) in docstrings:
-            continue
-        if isinstance(node.value, str):
-            yield node.value
-
-
-def foreign_uses() -> set[Use]:
+@cache
+def foreign_uses() -> frozenset[Use]:
     """Modules that name a table of another package, and the table."""
     owner_of = owners()
     found: set[Use] = set()
-    for package in packages():
-        for path in package.rglob("*.py"):
-            if "migrations" in path.parts:
-                continue
-            module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-            for text in strings(ast.parse(path.read_text("utf-8"))):
-                for word in set(WORD.findall(text)) & owner_of.keys():
-                    if not f"{module}.".startswith(f"{owner_of[word]}."):
-                        found.add((module, word))
-    return found
+    for path in modules():
+        package = next(package for package in packages() if path.is_relative_to(package))
+        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        foreign = {
+            # An escaped line break would be a letter before the name.
+            table
+            for table in owner_of.keys() & set(WORD.findall(source_of(path).replace("\\n", " ")))
+            if not f"{module}.".startswith(f"{owner_of[table]}.")
+        }
+        if foreign:
+            words = {word for text in strings_of(path) for word in WORD.findall(text)}
+            found |= {(module, table) for table in words & foreign}
+    return frozenset(found)
 
 
 def test_every_table_of_the_core_has_an_owner() -> None:
@@ -136,15 +129,15 @@ def test_every_table_of_the_core_has_an_owner() -> None:
     created = {table for table, package in migrated().items() if package == "msgsvc_core"}
 
     assert sorted(listed) == sorted(created)
-    assert all((ROOT / "msgsvc_core" / package).is_dir() for package in CORE_TABLES)
+    assert_none(package for package in CORE_TABLES if not (CORE / package).is_dir())
 
 
 def test_sql_names_the_tables_of_its_own_package_alone() -> None:
-    assert foreign_uses() - ALLOWED.keys() == set()
+    assert_none(foreign_uses() - ALLOWED.keys())
 
 
 def test_every_exception_is_needed_and_none_is_a_plugins() -> None:
-    plugins = {package.name for package in ROOT.glob("plugins/*/*/msgsvc_*")}
+    plugins = {package.name for package in plugin_packages()}
 
-    assert ALLOWED.keys() - foreign_uses() == set()
-    assert {module.partition(".")[0] for module, _ in ALLOWED} & plugins == set()
+    assert_none(ALLOWED.keys() - foreign_uses())
+    assert_none({module.partition(".")[0] for module, _ in ALLOWED} & plugins)
