@@ -1,172 +1,158 @@
-"""The people who work on a project: rules built from fakes."""
+"""The people who work on a project."""
 
-from dataclasses import fields
+from collections.abc import AsyncIterator
 
 import pytest
 
-from msgsvc_core.billing import Plan
+from msgsvc_core.channels.updates import Started
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, UpdateMemberBody
-from msgsvc_core.members.quota import MemberQuota
-from msgsvc_core.members.service import Members
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_devkit.fakes.database import Answer
-from tests.unit.parts.rows import NOW_MS
-
-OLGA = Member(PROJECT, "mem_1", "Olga", "olga@shop.example", "agent", "active", NOW_MS)
-IVAN = Member(PROJECT, "mem_2", "Ivan", "ivan@shop.example", "admin", "active", NOW_MS)
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
+from tests.unit.parts.people import ANN
 
 
 class Changes(list[tuple[Member, Member | None]]):
-    """What was told of members, before and after."""
+    """The changes of members that plugins learn of: before and after each."""
 
-    async def __call__(self, tx: Tx, before: Member, after: Member | None) -> None:
+    @hookimpl
+    async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         self.append((before, after))
 
 
-async def nobody(_tx: Tx, _id: str) -> None:
-    """The project is the operator's, and so has no plan."""
+@pytest.fixture
+def changes() -> Changes:
+    return Changes()
 
 
-async def no_plan(_tx: Tx, _account_id: str | None) -> Plan | None:
-    return None
+@pytest.fixture
+async def core(changes: Changes) -> AsyncIterator[MemoryCore]:
+    async with memory_core(extra_plugins=[("changes", changes)]) as core:
+        yield core
 
 
-def members_of(core: FakeContext, changes: Changes) -> Members:
-    return Members(
-        clock=core.clock,
-        subscribers=core.subscribers,
-        quota=MemberQuota(owner_of=nobody, plan_of=no_plan, email_of=nobody),
-        on_changed=changes,
-    )
+async def add(core: MemoryCore, tx: Tx, name: str) -> Member:
+    body = AddMemberBody(name=name, email=f"{name}@Shop.example")
+    return await core.members.add(tx, PROJECT, body)
 
 
-def found(*members: Member, accounts: tuple[str, ...] = ()) -> list[Answer]:
-    """What the two queries for members answer; `accounts` are the first one's in messengers."""
-    columns = [field.name for field in fields(Member)][:-1]
-    bound = [{"member_id": members[0].member_id, "subscriber_id": each} for each in accounts]
-    return [[{name: getattr(each, name) for name in columns} for each in members], bound]
+async def test_an_email_is_one_active_members(core: MemoryCore, tx: Tx) -> None:
+    olga, _ = await add(core, tx, "Olga"), await add(core, tx, "Ivan")
 
-
-def locked(member: Member, *, accounts: tuple[str, ...] = ()) -> list[Answer]:
-    return [[{"found": 1}], *found(member, accounts=accounts)]
-
-
-async def test_an_email_is_one_active_members() -> None:
-    members = members_of(plugin_context(), Changes())
-    body = AddMemberBody(name="Olga", email="Olga@Shop.example")
-    added = await members.add(FakeTx(answers=[1]), PROJECT, body)
-
-    assert (added.email, added.role) == ("olga@shop.example", "agent")
+    assert (olga.email, olga.role) == ("olga@shop.example", "agent")
     with pytest.raises(Conflict, match="olga@shop"):
-        await members.add(FakeTx(answers=[0]), PROJECT, body)
+        await add(core, tx, "OLGA")
     with pytest.raises(Conflict, match="ivan@shop"):
-        taken: list[Answer] = [*locked(OLGA), [{"found": 1}]]
-        await members.change(
-            FakeTx(answers=taken), PROJECT, "mem_1", UpdateMemberBody(email=IVAN.email)
-        )
+        body = UpdateMemberBody(email="ivan@shop.example")
+        await core.members.change(tx, PROJECT, olga.member_id, body)
 
 
-async def test_a_change_is_told_with_what_was_before_and_none_is_not() -> None:
-    changes = Changes()
-    members = members_of(plugin_context(), changes)
-    await members.change(
-        FakeTx(answers=[*locked(OLGA), 1]), PROJECT, "mem_1", UpdateMemberBody(name="Olga")
-    )
+async def test_a_change_is_told_with_what_was_before_and_none_is_not(
+    core: MemoryCore, tx: Tx, changes: Changes
+) -> None:
+    olga = await add(core, tx, "Olga")
+    await core.members.change(tx, PROJECT, olga.member_id, UpdateMemberBody(name="Olga"))
     assert changes == []
-    after = await members.change(
-        FakeTx(answers=[*locked(OLGA), 1]), PROJECT, "mem_1", UpdateMemberBody(role="viewer")
-    )
+    after = await core.members.change(tx, PROJECT, olga.member_id, UpdateMemberBody(role="viewer"))
 
-    assert changes == [(OLGA, after)]
+    assert changes == [(olga, after)]
     assert (after.role, after.name) == ("viewer", "Olga")
+    assert await core.members.get(tx, PROJECT, olga.member_id) == after
 
 
-async def test_who_was_removed_is_neither_changed_nor_bound() -> None:
-    gone = Member(PROJECT, "mem_1", "Olga", "olga@shop.example", "agent", "removed", NOW_MS)
-    members = members_of(plugin_context(), Changes())
+async def test_who_was_removed_is_neither_changed_nor_bound(core: MemoryCore, tx: Tx) -> None:
+    olga = await add(core, tx, "Olga")
+    await core.person(tx, "sub_1")
+    await core.members.remove(tx, PROJECT, olga.member_id)
 
     with pytest.raises(Conflict, match="was removed"):
-        await members.change(
-            FakeTx(answers=locked(gone)), PROJECT, "mem_1", UpdateMemberBody(name="O")
-        )
+        await core.members.change(tx, PROJECT, olga.member_id, UpdateMemberBody(name="O"))
     with pytest.raises(Conflict, match="was removed"):
-        await members.bind(FakeTx(answers=locked(gone)), PROJECT, "mem_1", "sub_1")
+        await core.members.bind(tx, PROJECT, olga.member_id, "sub_1")
     with pytest.raises(NotFound):
-        await members.bind(FakeTx(answers=[[]]), PROJECT, "mem_1", "sub_1")
+        await core.members.bind(tx, PROJECT, "mem_9", "sub_1")
 
 
-async def test_who_is_removed_loses_their_messengers_and_links_once() -> None:
-    changes = Changes()
-    members = members_of(plugin_context(), changes)
-    tx = FakeTx(answers=[*locked(OLGA, accounts=("sub_1",)), 1, 1, 2])
-    await members.remove(tx, PROJECT, "mem_1")
-    await members.remove(FakeTx(answers=[*locked(OLGA), 0]), PROJECT, "mem_1")
+async def test_who_is_removed_loses_their_messengers_and_links_once(
+    core: MemoryCore, tx: Tx, changes: Changes
+) -> None:
+    olga = await add(core, tx, "Olga")
+    await core.person(tx, "sub_1")
+    await core.members.bind(tx, PROJECT, olga.member_id, "sub_1")
+    links = core.service.member_links
+    payload, _ = await links.create(tx, PROJECT, olga.member_id, 60)
+    changes.clear()
+    for _ in range(2):
+        await core.members.remove(tx, PROJECT, olga.member_id)
 
     [(before, after)] = changes
     assert after is not None
     assert before.subscriber_ids == ("sub_1",)
-    assert (after.status, after.subscriber_ids, after.removed_at_ms) == ("removed", (), NOW_MS)
-    assert [sql.split()[2] for sql, _ in tx.statements[-2:]] == [
-        "core_member_subscribers",
-        "core_member_links",
-    ]
+    now_ms = core.clock.now_ms()
+    assert (after.status, after.subscriber_ids, after.removed_at_ms) == ("removed", (), now_ms)
+    assert await core.members.get(tx, PROJECT, olga.member_id) == after
+    [rule] = links.rules()
+    opened = Started(update_id="1", chat_id="c7", user=ANN, payload=payload)
+    assert not await rule.handler(core.inbound(tx, opened))
 
 
-async def test_a_messenger_account_goes_over_to_another_member_and_both_are_told() -> None:
-    changes = Changes()
-    members = members_of(plugin_context(), changes)
-    theirs = found(IVAN, accounts=("sub_1",))
-    bound = await members.bind(
-        FakeTx(answers=[*locked(OLGA), *theirs, 1]), PROJECT, "mem_1", "sub_1"
-    )
+async def test_a_messenger_account_goes_over_to_another_member_and_both_are_told(
+    core: MemoryCore, tx: Tx, changes: Changes
+) -> None:
+    olga, ivan = await add(core, tx, "Olga"), await add(core, tx, "Ivan")
+    await core.person(tx, "sub_1")
+    await core.members.bind(tx, PROJECT, ivan.member_id, "sub_1")
+    changes.clear()
+    bound = await core.members.bind(tx, PROJECT, olga.member_id, "sub_1")
 
     assert bound.subscriber_ids == ("sub_1",)
+    assert await core.members.find_by_subscriber(tx, PROJECT, "sub_1") == bound
     assert [(before.name, after and after.subscriber_ids) for before, after in changes] == [
         ("Ivan", ()),
         ("Olga", ("sub_1",)),
     ]
-    again = locked(OLGA, accounts=("sub_1",))
-    assert await members.bind(FakeTx(answers=again), PROJECT, "mem_1", "sub_1") == bound
+    assert await core.members.bind(tx, PROJECT, olga.member_id, "sub_1") == bound
     assert len(changes) == 2
 
 
-async def test_what_is_not_theirs_is_not_unlinked() -> None:
-    changes = Changes()
-    members = members_of(plugin_context(), changes)
+async def test_what_is_not_theirs_is_not_unlinked(
+    core: MemoryCore, tx: Tx, changes: Changes
+) -> None:
+    olga, ivan = await add(core, tx, "Olga"), await add(core, tx, "Ivan")
+    await core.person(tx, "sub_2")
+    bound = await core.members.bind(tx, PROJECT, ivan.member_id, "sub_2")
+    changes.clear()
 
     with pytest.raises(NotFound, match="sub_2"):
-        await members.unlink(FakeTx(answers=[*locked(OLGA), 0]), PROJECT, "mem_1", "sub_2")
+        await core.members.unlink(tx, PROJECT, olga.member_id, "sub_2")
     assert changes == []
+    assert await core.members.find_by_subscriber(tx, PROJECT, "sub_2") == bound
 
 
-async def test_an_erased_member_is_told_of_as_gone() -> None:
-    changes = Changes()
-    members = members_of(plugin_context(), changes)
-    await members.erase(FakeTx(answers=[*locked(OLGA), 1]), PROJECT, "mem_1")
+async def test_an_erased_member_is_told_of_as_gone(
+    core: MemoryCore, tx: Tx, changes: Changes
+) -> None:
+    olga = await add(core, tx, "Olga")
+    await core.members.erase(tx, PROJECT, olga.member_id)
 
-    assert changes == [(OLGA, None)]
-
-
-async def test_a_person_is_found_by_those_of_their_subscriptions_that_are_bound() -> None:
-    core = plugin_context()
-    core.subscribers.person("sub_1", user_id="7")
-    core.subscribers.person("sub_2", user_id="7", project_id="prj_2")
-    answers: list[Answer] = [
-        [{"project_id": PROJECT, "subscriber_id": "sub_1"}],
-        *found(OLGA, accounts=("sub_1",)),
-    ]
-    theirs = await members_of(core, Changes()).list_by_person(
-        FakeTx(answers=answers), "messenger_a", "7"
-    )
-
-    assert [(subscriber_id, each.name) for subscriber_id, each in theirs] == [("sub_1", "Olga")]
+    assert changes == [(olga, None)]
+    with pytest.raises(NotFound):
+        await core.members.get(tx, PROJECT, olga.member_id)
 
 
-async def test_an_account_joins_only_whom_there_is() -> None:
-    members = members_of(plugin_context(), Changes())
+async def test_a_person_is_found_by_those_of_their_subscriptions_that_are_bound(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await core.project(tx, "prj_2")
+    await core.person(tx, "sub_1", user_id="7")
+    await core.person(tx, "sub_2", user_id="7", project_id="prj_2")
+    olga = await add(core, tx, "Olga")
+    bound = await core.members.bind(tx, PROJECT, olga.member_id, "sub_1")
 
+    assert await core.members.list_by_person(tx, "messenger_a", "7") == [("sub_1", bound)]
+
+
+async def test_an_account_joins_only_whom_there_is(core: MemoryCore, tx: Tx) -> None:
     with pytest.raises(NotFound, match="no active member"):
-        await members.link_account(FakeTx(answers=[0]), PROJECT, "mem_9", "acc_1")
+        await core.members.link_account(tx, PROJECT, "mem_9", "acc_1")
