@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.channels import chats
 from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.channels.dispatch import InboundDispatcher
@@ -20,9 +21,10 @@ from msgsvc_core.channels.updates import (
     Update,
 )
 from msgsvc_core.channels.words import TypedAnswers
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, inbound_context
-from msgsvc_devkit.fakes.database import Answer
+from msgsvc_core.db import Tx
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.core import PROJECT
 
 ANN = ChannelUser("7", "Ann", lang="ru-RU")
 
@@ -44,7 +46,7 @@ class Handled:
         self.unclaimed.append(ctx)
 
 
-def inbound_of(core: FakeContext, handled: Handled) -> Inbound:
+def inbound_of(core: MemoryCore, handled: Handled) -> Inbound:
     return Inbound(
         db=core.db,
         clock=core.clock,
@@ -58,12 +60,12 @@ def inbound_of(core: FakeContext, handled: Handled) -> Inbound:
 
 
 HELLO = MessageReceived(update_id="u1", chat_id="c7", user=ANN, text="hello")
-CHAT: Answer = [{"project_id": PROJECT, "lang": None}]
 
 
-async def test_an_update_is_handled_once_in_the_persons_language() -> None:
-    core, handled = plugin_context(), Handled()
-    core.db.answers += [1, CHAT, 0]
+async def test_an_update_is_handled_once_in_the_persons_language(core: MemoryCore) -> None:
+    handled = Handled()
+    async with core.db.transaction() as tx:
+        await chats.enter(tx, "messenger_a", "c7", "7", PROJECT, core.clock.now_ms())
     inbound = inbound_of(core, handled)
     await inbound.receive("messenger_a", HELLO)
     await inbound.receive("messenger_a", HELLO)
@@ -73,34 +75,34 @@ async def test_an_update_is_handled_once_in_the_persons_language() -> None:
     assert updates_counted(core, "handled") == 1
 
 
-async def test_what_another_projects_bot_was_asked_is_taken_as_unknown() -> None:
-    core, handled = plugin_context(), Handled(refuses=ForeignBot)
-    core.db.answers += [1, CHAT, 1, CHAT]
+async def test_what_another_projects_bot_was_asked_is_taken_as_unknown(core: MemoryCore) -> None:
+    handled = Handled(refuses=ForeignBot)
     await inbound_of(core, handled).receive("messenger_a", HELLO)
 
     assert [ctx.update for ctx in handled.unclaimed] == [HELLO]
 
 
-async def test_a_handler_that_fails_and_a_bot_that_is_gone_stop_nobody() -> None:
-    core, handled = plugin_context(), Handled(refuses=RuntimeError)
-    core.db.answers += [1, CHAT]
+async def test_a_handler_that_fails_and_a_bot_that_is_gone_stop_nobody(core: MemoryCore) -> None:
+    handled = Handled(refuses=RuntimeError)
     inbound = inbound_of(core, handled)
     await inbound.receive("messenger_a", HELLO)
     await inbound.receive("chn_gone", HELLO)
-
-    # Nothing of the first was kept, and the second asked for nothing.
-    assert core.db.commits == 0
-    assert len(core.db.statements) == 2
     assert updates_counted(core, "failed") == 1
     assert updates_counted(core, "handled") == 0
+    assert await inbound.last_update_ms("messenger_a", "c7") is None
+
+    # Nothing of the first was kept.
+    handled.refuses = None
+    await inbound.receive("messenger_a", HELLO)
+    assert [ctx.update for ctx in handled.contexts] == [HELLO]
 
 
-def updates_counted(core: FakeContext, outcome: str) -> float | None:
+def updates_counted(core: MemoryCore, outcome: str) -> float | None:
     labels = {"channel": "messenger_a", "outcome": outcome}
     return core.metrics.registry.get_sample_value("msgsvc_channel_updates_total", labels)
 
 
-def dispatcher_of(core: FakeContext, *rules: InboundRule) -> InboundDispatcher:
+def dispatcher_of(core: MemoryCore, *rules: InboundRule) -> InboundDispatcher:
     answers = TypedAnswers(clock=core.clock, secrets=core.secrets, answer_hours=24)
 
     async def project_button(ctx: InboundContext) -> None:
@@ -134,95 +136,104 @@ class Rules:
         return InboundRule(on, handler, name=name, **more)
 
 
-async def dispatch(core: FakeContext, update: Update, *rules: InboundRule) -> None:
-    ctx = inbound_context(update, channels=core.channels, outbox=core.outbox)
-    await dispatcher_of(core, *rules).handle(ctx)
+async def dispatch(core: MemoryCore, tx: Tx, update: Update, *rules: InboundRule) -> None:
+    await dispatcher_of(core, *rules).handle(core.inbound(tx, update))
 
 
 def said(text: str) -> MessageReceived:
     return MessageReceived(update_id="u1", chat_id="c7", user=ANN, text=text)
 
 
-async def test_a_start_goes_to_the_rule_of_the_longest_prefix_that_takes_it() -> None:
-    core, rule = plugin_context(), Rules("auth_s_")
+async def test_a_start_goes_to_the_rule_of_the_longest_prefix_that_takes_it(
+    core: MemoryCore, tx: Tx
+) -> None:
+    rule = Rules("auth_s_")
     rules = (
         rule("start", prefix="auth_"),
         rule("start", prefix="auth_s_"),
         rule("start", prefix="x"),
     )
     started = Started(update_id="u1", chat_id="c7", user=ANN, payload="auth_s_1")
-    await dispatch(core, started, *rules)
+    await dispatch(core, tx, started, *rules)
 
     assert rule.ran == ["auth_s_", "auth_"]
-    assert core.outbox.sent == []
+    assert await core.calls(tx) == []
 
 
-async def test_a_start_that_nobody_takes_is_answered() -> None:
-    core = plugin_context()
-    await dispatch(core, Started(update_id="u1", chat_id="c7", user=ANN, payload="old_1"))
+async def test_a_start_that_nobody_takes_is_answered(core: MemoryCore, tx: Tx) -> None:
+    await dispatch(core, tx, Started(update_id="u1", chat_id="c7", user=ANN, payload="old_1"))
 
-    assert "no longer valid" in core.outbox.texts[0]
+    assert "no longer valid" in (await core.texts_sent(tx))[0]
 
 
-async def test_a_command_has_its_argument_and_other_texts_go_by_priority() -> None:
-    core, rule = plugin_context(), Rules("dialogue")
+async def test_a_command_has_its_argument_and_other_texts_go_by_priority(
+    core: MemoryCore, tx: Tx
+) -> None:
+    rule = Rules("dialogue")
     rules = (
         rule("message", said="rest", priority=90),
         rule("message", said="dialogue", priority=20),
         rule("command", "stop"),
         rule("aside", said="afterwards"),
     )
-    await dispatch(core, said("/Stop all"), *rules)
-    await dispatch(core, said("/unknown"), *rules)
+    await dispatch(core, tx, said("/Stop all"), *rules)
+    await dispatch(core, tx, said("/unknown"), *rules)
 
     assert rule.ran == ["stop all", "afterwards all", "dialogue", "rest"]
 
 
-async def test_a_command_for_another_bot_is_a_text() -> None:
-    core, rule = plugin_context(), Rules()
+async def test_a_command_for_another_bot_is_a_text(core: MemoryCore, tx: Tx) -> None:
+    rule = Rules()
     core.channels["messenger_a"].profile = BotProfile("Shop", "shop_bot")
     rules = (rule("message", said="text"), rule("command", "stop"))
     for text in ("/stop@shop_bot", "/stop@other_bot"):
-        await dispatch(core, said(text), *rules)
+        await dispatch(core, tx, said(text), *rules)
 
     assert rule.ran == ["stop", "text"]
 
 
-async def test_the_bots_own_buttons_and_the_projects_are_told_apart() -> None:
-    core, rule = plugin_context(), Rules()
+async def test_the_bots_own_buttons_and_the_projects_are_told_apart(
+    core: MemoryCore, tx: Tx
+) -> None:
+    rule = Rules()
     for data in ("~my:stop", "~old:1", "anything"):
         update = ButtonPressed(
             update_id="u1", chat_id="c7", user=ANN, message_ref="m1", data=data, button_ref=data
         )
-        await dispatch(core, update, rule("button", prefix="my:"))
+        await dispatch(core, tx, update, rule("button", prefix="my:"))
 
     assert rule.ran == ["my:"]
-    assert core.outbox.answered == [
-        ("messenger_a", "~old:1", "This button no longer works."),
-        ("messenger_a", "anything", "the project's"),
+    answers = [(call.call, call.payload) for call in await core.calls(tx)]
+    assert answers == [
+        ("answer_button", {"button_ref": "~old:1", "text": "This button no longer works."}),
+        ("answer_button", {"button_ref": "anything", "text": "the project's"}),
     ]
 
 
-async def test_messages_go_to_the_chat_that_a_person_used_last() -> None:
-    core = plugin_context()
-    core.subscribers.person(user_id="7", chat_id="old")
-    await dispatch(core, said("hello"))
-    assert core.subscribers.everybody[0].chat_id == "c7"
-    await dispatch(core, ChatMoved(update_id="u2", chat_id="c7", user=ANN, new_chat_id="c8"))
+async def test_messages_go_to_the_chat_that_a_person_used_last(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx, user_id="7", chat_id="old")
+    await dispatch(core, tx, said("hello"))
+    assert (await anna(core, tx)).chat_id == "c7"
+    await dispatch(core, tx, ChatMoved(update_id="u2", chat_id="c7", user=ANN, new_chat_id="c8"))
 
-    assert core.subscribers.everybody[0].chat_id == "c8"
-    await dispatch(core, Blocked(update_id="u3", chat_id="c8", user=ANN))
-    assert core.subscribers.everybody[0].status == "blocked"
+    assert (await anna(core, tx)).chat_id == "c8"
+    await dispatch(core, tx, Blocked(update_id="u3", chat_id="c8", user=ANN))
+    assert (await anna(core, tx)).status == "blocked"
 
 
-async def test_a_user_whose_id_changes_with_the_chat_stays_who_they_are() -> None:
-    core = plugin_context()
-    core.subscribers.person(user_id="7", chat_id="c7")
+async def test_a_user_whose_id_changes_with_the_chat_stays_who_they_are(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await core.person(tx, user_id="7", chat_id="c7")
     moved = ChatMoved(update_id="u2", chat_id="c7", user=ANN, new_chat_id="c8", new_user_id="8")
-    await dispatch(core, moved)
+    await dispatch(core, tx, moved)
 
-    [ann] = core.subscribers.everybody
+    ann = await anna(core, tx)
     assert (ann.user_id, ann.chat_id) == ("8", "c8")
+
+
+async def anna(core: MemoryCore, tx: Tx) -> Subscriber:
+    return await core.subscribers.get(tx, PROJECT, "sub_1")
 
 
 @pytest.mark.parametrize(
@@ -235,17 +246,17 @@ async def test_a_user_whose_id_changes_with_the_chat_stays_who_they_are() -> Non
     ],
 )
 def test_rules_that_clash_are_refused_at_start(
-    first: dict[str, Any], second: dict[str, Any]
+    core: MemoryCore, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     rule = Rules()
 
     with pytest.raises(ValueError, match=r"two rules|its name"):
-        dispatcher_of(plugin_context(), rule(**first), rule(**second))
+        dispatcher_of(core, rule(**first), rule(**second))
 
 
-def test_commands_are_listed_as_they_were_declared() -> None:
+def test_commands_are_listed_as_they_were_declared(core: MemoryCore) -> None:
     rule = Rules()
     listed = rule("command", "orders", about=lambda _: _("list of commands"))
-    dispatcher = dispatcher_of(plugin_context(), rule("command", "hidden"), listed)
+    dispatcher = dispatcher_of(core, rule("command", "hidden"), listed)
 
     assert dispatcher.commands == [ListedCommand("orders", listed.about or (lambda _: ""))]
