@@ -15,8 +15,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.service import Service
 from msgsvc_devkit import MemoryCore
-from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.channel import RecordingChannel, RecordingPlugin
 from msgsvc_devkit.core import PROJECT
 from tests.unit.parts.rows import NOW_MS
 
@@ -68,6 +69,12 @@ class FaxPlugin:
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
         return [FAX]
+
+
+def another_process(core: MemoryCore) -> Service:
+    """A service of the same deployment, which knows of channels only what is in the database."""
+    plugins = [("recording", RecordingPlugin()), ("fax", FaxPlugin())]
+    return Service(core.config, clock=core.clock, extra_plugins=plugins, database=core.db)
 
 
 class Observed:
