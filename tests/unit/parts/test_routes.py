@@ -1,19 +1,17 @@
 """Routes: the hours of a step, and whom its steps reach."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from msgsvc_core.channels import Capabilities
-from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import SubscriberNotFound, ValidationFailed
-from msgsvc_core.routing import RouteChooser, RouteHours, Routes, RouteStep
+from msgsvc_core.routing import RouteHours, RouteStep
 from msgsvc_core.routing.hours import is_within, next_opening_ms
 from msgsvc_core.routing.models import Choice, CreateRouteBody, read_steps, steps_to_column
-from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeContext, FakeTx
+from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
 
 NOON_MS = 1_772_366_400_000  # 2026-03-01T12:00:00Z
 STEPS = (RouteStep(channel="messenger_a", within_s=60), RouteStep(channel="messenger_b"))
@@ -81,40 +79,28 @@ def test_steps_are_stored_without_loss() -> None:
     assert read_steps(steps_to_column(steps)) == steps
 
 
-@pytest.fixture
-def core() -> FakeContext:
-    return plugin_context()
+async def choose(
+    core: MemoryCore, tx: Tx, steps: tuple[RouteStep, ...] = STEPS, **options: Any
+) -> Choice:
+    """The steps for the person `ann`, unless another is named."""
+    person = {} if "subscriber_id" in options else {"external_id": "ann"}
+    options = {"now_ms": NOON_MS, "tx": tx, **person, **options}
+    return await core.routes.chooser.choose(PROJECT, steps, **options)
 
 
-async def choose(chooser: RouteChooser, steps: tuple[RouteStep, ...] = STEPS) -> Choice:
-    return await chooser.choose(PROJECT, steps, external_id="ann", now_ms=NOON_MS, permission=None)
+async def person(
+    core: MemoryCore, tx: Tx, subscriber_id: str, channel: str, status: str = "active"
+) -> None:
+    await core.person(tx, subscriber_id, channel=channel, external_id="ann", status=status)
 
 
-def person(core: FakeContext, subscriber_id: str, channel: str, **fields: object) -> None:
-    core.subscribers.person(
-        subscriber_id, channel=channel, bot=channel, external_id="ann", **fields
-    )
+async def test_steps_that_reach_the_person_are_candidates_in_their_order(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await person(core, tx, "sub_2", "messenger_b")
+    await person(core, tx, "sub_1", "messenger_a")
 
-
-def chooser_of(core: FakeContext) -> RouteChooser:
-    return RouteChooser(
-        db=core.db,
-        channels=core.channels,
-        find_stopped=nothing_stopped,
-        subscribers=core.subscribers,
-        permissions=core.permissions,
-    )
-
-
-async def nothing_stopped(_tx: Tx, _keys: Sequence[str]) -> dict[str, bool]:
-    return {}
-
-
-async def test_steps_that_reach_the_person_are_candidates_in_their_order(core: FakeContext) -> None:
-    person(core, "sub_2", "messenger_b")
-    person(core, "sub_1", "messenger_a")
-
-    choice = await choose(chooser_of(core))
+    choice = await choose(core, tx)
 
     found = [(each.step, each.recipient.subscriber_id) for each in choice.candidates]
     assert found == [(0, "sub_1"), (1, "sub_2")]
@@ -122,82 +108,75 @@ async def test_steps_that_reach_the_person_are_candidates_in_their_order(core: F
     assert choice.skipped == ()
 
 
-async def test_each_step_that_is_passed_over_says_why(core: FakeContext) -> None:
-    person(core, "sub_1", "messenger_a", status="blocked")
+async def test_each_step_that_is_passed_over_says_why(core: MemoryCore, tx: Tx) -> None:
+    await person(core, tx, "sub_1", "messenger_a", "blocked")
 
-    blocked = await choose(core.routes.chooser)
-    core.subscribers.by_id.clear()
-    person(core, "sub_1", "messenger_a", status="unsubscribed")
-    person(core, "sub_2", "messenger_b")
-    core.routes.chooser.stopped.add("messenger_b")
-    stopped = await choose(core.routes.chooser)
+    blocked = await choose(core, tx)
+    # Not a consent.
+    await core.subscribers.unblock(tx, "messenger_a", "1")
+    await person(core, tx, "sub_2", "messenger_b")
+    stopped_bot = core.channels["messenger_b"]
+    await core.service.channel_states.stop(tx, stopped_bot, "bot_banned", "Unauthorized")
+    stopped = await choose(core, tx)
 
     assert [each.reason for each in blocked.skipped] == ["blocked", "no_subscriber"]
     assert [each.reason for each in stopped.skipped] == ["unsubscribed", "channel_stopped"]
     assert stopped.candidates == ()
 
 
-async def test_a_step_outside_its_hours_says_when_they_begin(core: FakeContext) -> None:
-    person(core, "sub_1", "messenger_a")
+async def test_a_step_outside_its_hours_says_when_they_begin(core: MemoryCore, tx: Tx) -> None:
+    await person(core, tx, "sub_1", "messenger_a")
     steps = (RouteStep(channel="messenger_a", hours=hours("18:00", "20:00", "UTC")),)
 
-    choice = await choose(core.routes.chooser, steps)
+    choice = await choose(core, tx, steps)
 
     assert [each.reason for each in choice.skipped] == ["outside_hours"]
     assert choice.opens_at_ms == at("2026-03-01T18:00")
 
 
-async def test_a_code_reaches_an_unsubscribed_person_by_their_address(core: FakeContext) -> None:
-    core.channels["messenger_a"].capabilities = Capabilities(addresses=True)
-    person(core, "sub_1", "messenger_a", status="unsubscribed")
-    person(core, "sub_2", "messenger_b", status="unsubscribed")
+async def test_a_code_reaches_an_unsubscribed_person_by_their_address(
+    core: MemoryCore, tx: Tx
+) -> None:
+    core.recording().capabilities = Capabilities(addresses=True)
+    await person(core, tx, "sub_1", "messenger_a", "unsubscribed")
+    await person(core, tx, "sub_2", "messenger_b", "unsubscribed")
 
-    choice = await core.routes.chooser.choose(
-        PROJECT, STEPS, external_id="ann", now_ms=NOON_MS, for_code=True
-    )
+    choice = await choose(core, tx, for_code=True)
 
     assert [each.step for each in choice.candidates] == [0]
     assert [each.reason for each in choice.skipped] == ["unsubscribed"]
 
 
-async def test_all_subscribers_of_a_person_are_found_by_one_of_them(core: FakeContext) -> None:
-    person(core, "sub_1", "messenger_a")
-    person(core, "sub_2", "messenger_b")
-    core.subscribers.person("sub_3", channel="messenger_a", bot="messenger_a")
-    project_id, chooser = PROJECT, core.routes.chooser
+async def test_all_subscribers_of_a_person_are_found_by_one_of_them(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await person(core, tx, "sub_1", "messenger_a")
+    await person(core, tx, "sub_2", "messenger_b")
+    await core.person(tx, "sub_3")
 
-    both = await chooser.choose(project_id, STEPS, subscriber_id="sub_2", now_ms=NOON_MS)
-    alone = await chooser.choose(project_id, STEPS, subscriber_id="sub_3", now_ms=NOON_MS)
+    both = await choose(core, tx, subscriber_id="sub_2")
+    alone = await choose(core, tx, subscriber_id="sub_3")
 
     assert [each.recipient.subscriber_id for each in both.candidates] == ["sub_1", "sub_2"]
     assert [each.recipient.subscriber_id for each in alone.candidates] == ["sub_3"]
     with pytest.raises(SubscriberNotFound):
-        await chooser.choose(project_id, STEPS, external_id="nobody", now_ms=NOON_MS)
+        await choose(core, tx, external_id="nobody")
 
 
-async def test_steps_before_the_first_are_left_out(core: FakeContext) -> None:
-    person(core, "sub_1", "messenger_a")
-    person(core, "sub_2", "messenger_b")
+async def test_steps_before_the_first_are_left_out(core: MemoryCore, tx: Tx) -> None:
+    await person(core, tx, "sub_1", "messenger_a")
+    await person(core, tx, "sub_2", "messenger_b")
 
-    choice = await core.routes.chooser.choose(
-        PROJECT, STEPS, external_id="ann", now_ms=NOON_MS, first=1
-    )
+    choice = await choose(core, tx, first=1)
 
     assert [each.step for each in choice.candidates] == [1]
 
 
 @pytest.mark.parametrize("most", [1, 2])
-async def test_a_route_has_as_many_steps_as_the_settings_allow(
-    core: FakeContext, most: int
-) -> None:
-    routes = Routes(
-        clock=core.clock,
-        channels=core.channels,
-        limits=LimitSettings(route_steps=most, route_wait_s=59),
-        chooser=core.routes.chooser,
-    )
-
-    with pytest.raises(ValidationFailed) as refused:
-        await routes.create(FakeTx(), PROJECT, CreateRouteBody(name="Urgent", steps=[*STEPS]))
+async def test_a_route_has_as_many_steps_as_the_settings_allow(most: int) -> None:
+    limits = {"route_steps": most, "route_wait_s": 59}
+    async with memory_core(limits=limits) as core, core.db.transaction() as tx:
+        with pytest.raises(ValidationFailed) as refused:
+            await core.routes.create(tx, PROJECT, CreateRouteBody(name="Urgent", steps=[*STEPS]))
 
     assert str(refused.value).startswith("steps: " if most == 1 else "steps[0].within_s: ")
