@@ -1,58 +1,55 @@
-"""What `msgsvc explain` says of jobs, messages and mailings: its parts, built from fakes."""
+"""What `msgsvc explain` says of jobs, messages and mailings."""
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.explaining import JobExplainer, WaitingJobs
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.inspection import JobView
-from msgsvc_core.kernel.errors import NotFound
-from msgsvc_core.mailings.explaining import MailingExplainer
-from msgsvc_core.mailings.models import Mailing
-from msgsvc_core.messages.explaining import MessageExplainer
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
-from tests.unit.parts.outbound import states_of
-from tests.unit.parts.rows import NOW_MS, a_mailing, row_of
-
-JOB = JobView(
-    job_id="job_1",
-    name="sweep",
-    lane="default",
-    state="ready",
-    priority=5,
-    run_at_ms=NOW_MS,
-    attempts=0,
-    deliveries=0,
-    project_id=PROJECT,
-    key=None,
-    payload={},
-    leased_by=None,
-    leased_until_ms=None,
-    last_error=None,
-    created_at_ms=NOW_MS,
-)
+from msgsvc_core.mailings import store
+from msgsvc_core.telemetry.explanations import Explanation
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from tests.unit.parts.rows import NOW_MS, a_mailing, insert_message
 
 
-def waiting_of(core: FakeContext) -> WaitingJobs:
-    return WaitingJobs(
-        clock=core.clock, channels=core.channels, states=states_of(core), known=lambda: {"sweep"}
-    )
+async def explained(core: MemoryCore, tx: Tx, some_id: str) -> Explanation | None:
+    """What the first explainer that knows an id says of it."""
+    for explainer in core.service.explainers():
+        if some_id.startswith(f"{explainer.prefix}_"):
+            found = await explainer.explain(tx, some_id)
+            if found is not None:
+                return found
+    return None
 
 
-def job_row(**fields: Any) -> dict[str, Any]:
-    return {**row_of(replace(JOB, **fields)), "payload": json.dumps(JOB.payload)}
+async def explained_job(core: MemoryCore, tx: Tx, **columns: Any) -> Explanation:
+    """The explanation of `job_1`, a job of the core that is due, while one process runs jobs."""
+    row = {
+        "job_id": "job_1",
+        "name": "core.purge",
+        "lane": "default",
+        "state": "ready",
+        "priority": 5,
+        "run_at_ms": NOW_MS,
+        "attempts": 0,
+        "deliveries": 0,
+        "project_id": PROJECT,
+        "payload": "{}",
+        "created_at_ms": NOW_MS,
+    }
+    await tx.insert("core_jobs", row | columns)
+    runner = {"runner_id": "run_1", "name": "host:7", "leased_until_ms": NOW_MS + 60_000}
+    await tx.insert("core_runners", runner)
+    found = await explained(core, tx, "job_1")
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("leased_until_ms", "reason"),
     [
-        ({"leased_until_ms": NOW_MS + 1000}, "the process host:7 is working on it"),
+        (NOW_MS + 1000, "the process host:7 is working on it"),
         (
-            {"leased_until_ms": NOW_MS - 1000},
+            NOW_MS - 1000,
             (
                 "the process host:7 stopped while it was working on it, and its lease ended at"
                 " 2026-01-15 11:59:59 UTC; the next process that runs jobs takes it over"
@@ -60,14 +57,17 @@ def job_row(**fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_a_running_job_names_its_process(fields: dict[str, Any], reason: str) -> None:
-    job = replace(JOB, state="running", leased_by="host:7", **fields)
+async def test_a_running_job_names_its_process(
+    core: MemoryCore, tx: Tx, leased_until_ms: int, reason: str
+) -> None:
+    lease = {"leased_by": "host:7", "leased_until_ms": leased_until_ms}
+    found = await explained_job(core, tx, state="running", **lease)
 
-    assert await waiting_of(plugin_context()).reason(FakeTx(), job) == reason
+    assert found.summary == f"Running: {reason}."
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("columns", "reason"),
     [
         ({}, "it is due at 2026-01-15 12:01:00 UTC (in 1 min)"),
         (
@@ -86,21 +86,19 @@ async def test_a_running_job_names_its_process(fields: dict[str, Any], reason: s
         ),
     ],
 )
-async def test_a_delayed_job_says_until_when_and_why(fields: dict[str, Any], reason: str) -> None:
-    job = replace(JOB, run_at_ms=NOW_MS + 60_000, **fields)
-    one_runner = FakeTx(answers=[[{"count": 1}]])
+async def test_a_delayed_job_says_until_when_and_why(
+    core: MemoryCore, tx: Tx, columns: dict[str, Any], reason: str
+) -> None:
+    found = await explained_job(core, tx, run_at_ms=NOW_MS + 60_000, **columns)
 
-    assert await waiting_of(plugin_context()).reason(one_runner, job) == reason
+    assert found.summary == f"Waiting: {reason}."
 
 
-async def test_a_job_has_its_facts_and_its_timeline() -> None:
-    core = plugin_context()
-    explainer = JobExplainer(clock=core.clock, waiting=waiting_of(core))
-    row = job_row(state="dead", attempts=3, last_error="OSError", refused_from_ms=NOW_MS + 1)
-    found = await explainer.explain(FakeTx(answers=[[row]]), "job_1")
+async def test_a_job_has_its_facts_and_its_timeline(core: MemoryCore, tx: Tx) -> None:
+    dead = {"state": "dead", "attempts": 3, "last_error": "OSError", "refused_from_ms": NOW_MS + 1}
+    found = await explained_job(core, tx, **dead)
 
-    assert found is not None
-    assert found.summary.startswith("Dead: sweep failed for good after 3 attempts (OSError)")
+    assert found.summary.startswith("Dead: core.purge failed for good after 3 attempts (OSError)")
     assert (found.facts["lane"], found.facts["job_state"]) == ("default", "dead")
     assert [entry.text for entry in found.timeline] == [
         "enqueued",
@@ -108,18 +106,10 @@ async def test_a_job_has_its_facts_and_its_timeline() -> None:
     ]
 
 
-async def test_a_message_of_no_project_is_not_explained() -> None:
-    core = plugin_context()
-    messages = MessageExplainer(
-        clock=core.clock,
-        projects=core.projects,
-        subscribers=core.subscribers,
-        channels=core.channels,
-        events=core.events,
-        waiting=waiting_of(core),
-        max_attempts=8,
-    )
-    assert await messages.explain(FakeTx(answers=[[]]), "msg_1") is None
+async def test_a_message_of_no_project_is_not_explained(core: MemoryCore, tx: Tx) -> None:
+    await insert_message(tx, "msg_1", project_id="prj_gone")
+
+    assert await explained(core, tx, "msg_1") is None
 
 
 COUNTS = {"total": 1200, "sent": 1000, "failed": 10, "skipped": 5, "unknown": 2}
@@ -164,24 +154,18 @@ RESULT = "1,000 sent, 10 failed, 5 skipped"
     ],
 )
 async def test_each_state_of_a_mailing_has_its_sentence(
-    fields: dict[str, Any], summary: str
+    core: MemoryCore, tx: Tx, fields: dict[str, Any], summary: str
 ) -> None:
-    async def find(_tx: Tx, job_id: str) -> Mailing:
-        return a_mailing(job_id, **{**COUNTS, **fields})
-
-    found = await MailingExplainer(clock=plugin_context().clock, find=find).explain(
-        FakeTx(), "job_1"
-    )
+    await store.insert(tx, a_mailing(**{**COUNTS, **fields}))
+    found = await explained(core, tx, "job_1")
 
     assert found is not None
     assert found.summary == summary
     assert found.timeline[0].text == "accepted"
 
 
-async def test_a_job_that_is_no_mailing_is_left_to_others() -> None:
-    async def find(_tx: Tx, job_id: str) -> Mailing:
-        raise NotFound("there is no {job_id!r}", job_id=job_id)
+async def test_a_job_that_is_no_mailing_is_left_to_others(core: MemoryCore, tx: Tx) -> None:
+    found = await explained_job(core, tx)
 
-    mailings = MailingExplainer(clock=plugin_context().clock, find=find)
-
-    assert await mailings.explain(FakeTx(), "job_1") is None
+    assert found.summary.startswith("Waiting: it is next in its lane")
+    assert await explained(core, tx, "job_2") is None
