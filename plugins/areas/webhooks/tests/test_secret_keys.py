@@ -7,10 +7,10 @@ import pytest
 
 from msgsvc_core.security import verify
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_webhooks import plugin
 
+OLD_KEY = "the-first-key-for-tests-only-the-first-key"
 NEW_KEY = "another-key-for-tests-only-another-key"
 HERE = {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]}
 
@@ -24,12 +24,12 @@ async def test_secrets_are_encrypted_anew_within_the_hour_so_that_an_old_key_may
             extra_plugins=[("webhooks", plugin)], webhooks=HERE, secret_keys=keys, **settings
         )
 
-    first = await start(SECRET_KEY)
+    first = await start(OLD_KEY)
     tenant = await make_tenant(first)
     webhook = (await tenant.client.post("/v1/webhooks", json={"url": receiver.url})).json()
     url = first.settings.database_url
     await first.stop()
-    both = await start(NEW_KEY, SECRET_KEY, database_url=url)
+    both = await start(NEW_KEY, OLD_KEY, database_url=url)
     clock.advance(3601)
     await settled(both)
     await both.stop()

@@ -1,32 +1,43 @@
 """How many calls are made at once, and what a batch of them does."""
 
 import asyncio
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from msgsvc_core.jobs import Job, Stopping
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job, NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_devkit import until
-from msgsvc_devkit.fakes import FakeTx
-from msgsvc_webhooks.calls import CALLS, MOST_AHEAD
-from msgsvc_webhooks.delivering import UNREADABLE
-from msgsvc_webhooks.models import Delivery, Webhook
-from msgsvc_webhooks.replays import REPLAY
-from msgsvc_webhooks.service import DELIVER
+from msgsvc_devkit.contexts import JobInTest, claimed
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from msgsvc_webhooks import store
+from msgsvc_webhooks.calls import CALLS, CallsByLane
+from msgsvc_webhooks.models import Attempt
+from msgsvc_webhooks.service import DELIVER, Webhooks
 from plugins.areas.webhooks.tests.unit.parts import (
-    DELIVERY,
     NOW_MS,
     URL,
-    WEBHOOK,
-    Plugin,
+    ScriptedReceiver,
+    add_delivery,
+    add_webhook,
+    answered,
+    counted,
+    delivery_of,
     job_of,
-    row_of,
+    spec_of,
 )
 
+LANE = "webhook:whe_1"
+DAY_S = DAY_MS / 1000
 
-async def test_eight_calls_are_made_at_once_and_the_rest_in_their_order() -> None:
-    calls, at_work, began = Plugin().calls["webhook:whe_1"], set[str](), list[str]()
+
+def jobs_of_lane(count: int) -> list[Job]:
+    return [claimed(NewJob(DELIVER, {}, lane=LANE)) for _ in range(count)]
+
+
+async def test_eight_calls_are_made_at_once_and_the_rest_in_their_order(core: MemoryCore) -> None:
+    calls, at_work, began = core.get(CallsByLane)[LANE], set[str](), list[str]()
     free = asyncio.Event()
 
     async def attempt(job: Job) -> None:
@@ -35,7 +46,7 @@ async def test_eight_calls_are_made_at_once_and_the_rest_in_their_order() -> Non
         await free.wait()
         at_work.discard(job.job_id)
 
-    jobs = [job_of() for _ in range(CALLS + 3)]
+    jobs = jobs_of_lane(CALLS + 3)
     calls.claimed(jobs)
     calls.make(jobs, attempt)
 
@@ -55,100 +66,114 @@ async def test_eight_calls_are_made_at_once_and_the_rest_in_their_order() -> Non
     assert began == [job.job_id for job in jobs]
 
 
-def test_a_quick_receiver_has_work_claimed_ahead_and_a_slow_one_none() -> None:
-    by_lane = Plugin().calls
-    quick, slow, new = by_lane["webhook:q"], by_lane["webhook:s"], by_lane["webhook:n"]
-    for _ in range(50):
-        quick.over(job_of(), 0.001)
-        slow.over(job_of(), 10.0)
-
-    assert [each.capacity().jobs for each in (quick, slow, new)] == [
-        CALLS + MOST_AHEAD,
-        CALLS + 1,
-        CALLS,
-    ]
-    assert (quick.is_slow, slow.is_slow) == (False, True)
-
-
-def test_a_full_lane_is_woken_when_there_is_room_and_forgotten_at_the_end() -> None:
-    shop, woken = Plugin(), list[str]()
-    shop.core.jobs.woken_by(lambda lane, _run_at_ms: woken.append(lane))
-    calls, jobs = shop.calls["webhook:whe_1"], [job_of() for _ in range(CALLS)]
+async def test_a_full_lane_is_woken_when_there_is_room_and_forgotten_at_the_end(
+    core: MemoryCore,
+) -> None:
+    by_lane, woken = core.get(CallsByLane), list[str]()
+    core.jobs.woken_by(lambda lane, _run_at_ms: woken.append(lane))
+    calls, jobs = by_lane[LANE], jobs_of_lane(CALLS)
     calls.claimed(jobs)
     assert calls.capacity().jobs == 0
     calls.over(jobs[0], 5.0)
 
-    assert woken == ["webhook:whe_1"]
-    assert len(shop.calls) == 1
+    assert woken == [LANE]
+    assert len(by_lane) == 1
     del calls
-    assert len(shop.calls) == 0
+    assert len(by_lane) == 0
 
 
-async def test_a_batch_loads_once_and_writes_what_came_of_each() -> None:
-    shop = Plugin(200, 500)
-    second = replace(DELIVERY, delivery_id="whd_2")
-    # One delivered, one pending: two groups that are alike.
-    shop.core.db.answers += [*shop.loaded(DELIVERY, second), 1, 1, 1]
-    jobs = [job_of(), job_of(second)]
-    await shop.deliveries().deliver(shop.ctx, jobs)
+async def test_a_batch_loads_once_and_writes_what_came_of_each(
+    core: MemoryCore, receiver: ScriptedReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
 
-    assert shop.sending.sent == [(URL, "whd_1"), (URL, "whd_2")]
-    assert jobs[0] in shop.ctx.completed
-    assert [job for job, _ in shop.ctx.rescheduled] == [jobs[1]]
+    async def find(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -> Any:
+        loaded.append(webhook_id)
+        return await find_with_secrets(tx, project_id, webhook_id, now_ms)
+
+    find_with_secrets = store.find_with_secrets
+    monkeypatch.setattr(store, "find_with_secrets", find)
+    async with core.db.transaction() as tx:
+        webhook = await add_webhook(core, tx)
+        first, second = [await add_delivery(core, tx, webhook) for _ in range(2)]
+    receiver.answers += [answered(200), answered(500)]
+    jobs = [claimed(job_of(each)) for each in (first, second)]
+    done = await core.run(*jobs)
+
+    assert loaded == [webhook.webhook_id]
+    assert receiver.called == [(URL, first.delivery_id), (URL, second.delivery_id)]
+    assert jobs[0] in done.completed
+    assert [job for job, _ in done.rescheduled] == [jobs[1]]
+    statuses = [(await delivery_of(core, each.delivery_id)).status for each in (first, second)]
+    assert statuses == ["delivered", "pending"]
 
 
 @pytest.mark.parametrize(
-    ("delivery", "webhook"),
-    [
-        (DELIVERY, replace(WEBHOOK, status="disabled")),
-        (replace(DELIVERY, status="delivered"), WEBHOOK),
-    ],
+    ("webhook_status", "status", "after"),
+    [("disabled", "pending", "cancelled"), ("active", "delivered", "delivered")],
 )
-async def test_what_needs_no_call_gets_none(delivery: Delivery, webhook: Webhook) -> None:
-    shop, job = Plugin(), job_of()
-    shop.core.db.answers += [*shop.loaded(delivery, webhook=webhook), 1]
-    await shop.deliveries().deliver(shop.ctx, [job])
+async def test_what_needs_no_call_gets_none(
+    core: MemoryCore, receiver: ScriptedReceiver, webhook_status: str, status: str, after: str
+) -> None:
+    async with core.db.transaction() as tx:
+        webhook = await add_webhook(core, tx, status=webhook_status)
+        delivery = await add_delivery(core, tx, webhook, status=status)
+    job = claimed(job_of(delivery))
+    done = await core.run(job)
 
-    assert shop.sending.sent == []
-    assert job in shop.ctx.completed
-
-
-async def test_a_secret_that_can_not_be_read_is_retried_and_shown_in_the_journal() -> None:
-    shop, job = Plugin(), job_of()
-    shop.core.db.answers += [*shop.loaded(DELIVERY, sealed="of another key"), 1]
-    await shop.deliveries().deliver(shop.ctx, [job])
-
-    assert [row["error"] for row in shop.core.db.rows["webhooks_attempts"]] == [UNREADABLE]
-    assert [each for each, _ in shop.ctx.rescheduled] == [job]
+    assert receiver.called == []
+    assert job in done.completed
+    found = await delivery_of(core, delivery.delivery_id)
+    assert (found.status, found.attempts) == (after, 0)
+    assert counted(core) == {}
 
 
-async def test_what_was_not_tried_when_the_runner_stops_goes_back() -> None:
-    shop = Plugin()
-    shop.ctx.is_stopping = True
+async def test_what_was_not_tried_when_the_runner_stops_goes_back(
+    core: MemoryCore, receiver: ScriptedReceiver
+) -> None:
+    async with core.db.transaction() as tx:
+        delivery = await add_delivery(core, tx, await add_webhook(core, tx))
+    stopping = JobInTest(core.db)
+    stopping.is_stopping = True
 
     with pytest.raises(Stopping):
-        await shop.deliveries().deliver(shop.ctx, [job_of()])
-    assert shop.core.db.statements == []
+        await spec_of(core, DELIVER).handler(stopping, [claimed(job_of(delivery))])
+    assert receiver.called == []
+    assert (stopping.completed, stopping.rescheduled) == ([], [])
 
 
-async def test_a_delivery_ends_with_its_dead_job_unless_it_has_ended() -> None:
-    jobs = Plugin().jobs()
-    pending = FakeTx(answers=[[row_of(DELIVERY)], 1])
-    await jobs.finish_dead(pending, job_of(), "a fault")
-    over = FakeTx(answers=[[row_of(replace(DELIVERY, status="delivered"))]])
-    await jobs.finish_dead(over, job_of(), "a fault")
+@pytest.mark.parametrize(("status", "after"), [("pending", "failed"), ("delivered", "delivered")])
+async def test_a_delivery_ends_with_its_dead_job_unless_it_has_ended(
+    core: MemoryCore, status: str, after: str
+) -> None:
+    on_dead = spec_of(core, DELIVER).on_dead
+    assert on_dead is not None
+    async with core.db.transaction() as tx:
+        delivery = await add_delivery(core, tx, await add_webhook(core, tx), status=status)
+        await on_dead(tx, claimed(job_of(delivery)), "a fault")
 
-    assert pending.statements[-1][1]["status"] == "failed"
-    assert len(over.statements) == 1
+    assert (await delivery_of(core, delivery.delivery_id)).status == after
 
 
-async def test_ended_secrets_are_forgotten_at_once_and_deliveries_after_their_days() -> None:
-    shop = Plugin(journal_days=3)
-    # Ended secrets, attempts, deliveries.
-    shop.core.db.answers += [1, 0, 0]
-    await shop.jobs().purge(shop.ctx, [])
+@pytest.mark.parametrize("core", [{"journal_days": 3}], indirect=True)
+async def test_ended_secrets_are_forgotten_at_once_and_deliveries_after_their_days(
+    core: MemoryCore, receiver: ScriptedReceiver
+) -> None:
+    async with core.db.transaction() as tx:
+        webhook = await add_webhook(core, tx)
+        old = await add_delivery(core, tx, webhook)
+    receiver.answers += [answered(200), Attempt(NOW_MS + 2 * DAY_MS, 5, 200)]
+    await core.run(job_of(old))
+    core.clock.advance(2 * DAY_S)
+    async with core.db.transaction() as tx:
+        new = await add_delivery(core, tx, webhook)
+        await core.get(Webhooks).rotate_secret(tx, PROJECT, webhook.webhook_id)
+    await core.run(job_of(new))
+    core.clock.advance(DAY_S + 1)
+    await core.run(NewJob("webhooks.purge", {}))
 
-    (_, ended), (_, attempts), (_, deliveries) = shop.core.db.statements
-    assert ended == {"now_ms": NOW_MS}
-    assert attempts["before_ms"] == deliveries["before_ms"] == NOW_MS - 3 * DAY_MS
-    assert [spec.name for spec in shop.jobs().specs()] == [DELIVER, REPLAY, "webhooks.purge"]
+    async with core.db.read() as tx:
+        assert await tx.fetch_val("SELECT COUNT(*) FROM webhooks_secrets") == 1
+        for table in ("webhooks_deliveries", "webhooks_attempts"):
+            left = await tx.fetch_all(f"SELECT delivery_id FROM {table}")
+            assert [row["delivery_id"] for row in left] == [new.delivery_id]

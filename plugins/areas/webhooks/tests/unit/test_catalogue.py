@@ -9,7 +9,7 @@ from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event, Events, EventSpec
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import fake_texts
+from msgsvc_devkit.core import MemoryCore
 from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
 
 
@@ -34,8 +34,8 @@ def catalogue() -> EventCatalogue:
     return EventCatalogue(events=Events(clock=FakeClock(), specs=SPECS, observe=observe))
 
 
-def test_events_stand_in_groups_each_with_an_example_of_its_fields() -> None:
-    groups = catalogue().groups(fake_texts().into("en"))
+def test_events_stand_in_groups_each_with_an_example_of_its_fields(core: MemoryCore) -> None:
+    groups = catalogue().groups(core.texts.into("en"))
 
     assert [(each.name, [event.name for event in each.members]) for each in groups] == [
         ("project", ["shop.closed", "shop.opened"]),

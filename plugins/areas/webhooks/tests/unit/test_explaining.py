@@ -1,16 +1,15 @@
 """Each state of a delivery has its sentence."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import FakeTx
-from msgsvc_webhooks.explaining import DeliveryExplainer
-from plugins.areas.webhooks.tests.unit.parts import DELIVERY, NOW_MS, WEBHOOK, row_of
+from msgsvc_core.db import Tx
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from plugins.areas.webhooks.tests.unit.parts import NOW_MS, URL, add_delivery, add_webhook
 
 REFUSED = {
+    "project_id": PROJECT,
     "delivery_id": "whd_1",
     "started_at_ms": NOW_MS,
     "duration_ms": 5,
@@ -54,15 +53,18 @@ REFUSED = {
     ],
 )
 async def test_each_state_of_a_delivery_has_its_sentence(
-    fields: dict[str, Any], attempts: list[dict[str, Any]], summary: str
+    core: MemoryCore, tx: Tx, fields: dict[str, Any], attempts: list[dict[str, Any]], summary: str
 ) -> None:
-    core = plugin_context()
-    explainer = DeliveryExplainer(clock=core.clock, projects=core.projects)
-    delivery = replace(DELIVERY, **{"next_attempt_at_ms": None, **fields})
-    tx = FakeTx(answers=[[row_of(delivery)], [row_of(WEBHOOK)], attempts])
+    webhook = await add_webhook(core, tx)
+    await add_delivery(
+        core, tx, webhook, delivery_id="whd_1", **{"next_attempt_at_ms": None, **fields}
+    )
+    for number, attempt in enumerate(attempts, 1):
+        await tx.insert("webhooks_attempts", {**attempt, "number": number})
+    [explainer] = [each for each in core.service.explainers() if each.prefix == "whd"]
     found = await explainer.explain(tx, "whd_1")
 
     assert found is not None
     assert found.summary == summary
-    assert found.facts["url"] == WEBHOOK.url
+    assert found.facts["url"] == URL
     assert len([entry for entry in found.timeline if "attempt " in entry.text]) >= len(attempts)

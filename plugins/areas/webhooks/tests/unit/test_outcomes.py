@@ -1,27 +1,33 @@
 """What an attempt means for its delivery, and for the health of its webhook."""
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.jobs import LeaseLost
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.jobs import Job, Reschedule
 from msgsvc_core.kernel.clock import DAY_MS
-from msgsvc_devkit.fakes import FakeDatabase, FakeJobContext, FakeTx
-from msgsvc_webhooks.events import TEST
-from msgsvc_webhooks.health import Called
+from msgsvc_devkit.contexts import JobInTest, claimed
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from msgsvc_webhooks.health import FAILED_DELIVERIES, Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics
-from msgsvc_webhooks.models import Attempt
-from msgsvc_webhooks.outcomes import Outcome, Written
+from msgsvc_webhooks.models import Attempt, Webhook
+from msgsvc_webhooks.outcomes import Outcome, OutcomeWriter, Written
 from msgsvc_webhooks.retries import LAST_STEP, Verdict
+from msgsvc_webhooks.service import Webhooks, new_delivery
+from msgsvc_webhooks.settings import WebhookSettings
 from plugins.areas.webhooks.tests.unit.parts import (
-    COUNTED,
-    DELIVERY,
+    EVENT,
     NOW_MS,
-    WEBHOOK,
-    Plugin,
+    ScriptedReceiver,
+    add_delivery,
+    add_webhook,
+    answered,
+    counted,
+    delivery_of,
     job_of,
 )
 
@@ -29,99 +35,111 @@ from plugins.areas.webhooks.tests.unit.parts import (
 
 
 @pytest.mark.parametrize(
-    ("attempt", "step", "status", "verdict"),
+    ("attempt", "step", "status", "outcome"),
     [
-        (Attempt(NOW_MS, 5, 204), 0, "delivered", Verdict.DELIVERED),
-        (Attempt(NOW_MS, 5, 500), 0, "pending", Verdict.RETRY),
-        (Attempt(NOW_MS, 5, None, "no answer"), 2, "pending", Verdict.RETRY),
-        (Attempt(NOW_MS, 5, 500), LAST_STEP, "failed", Verdict.FAILED),
-        (Attempt(NOW_MS, 5, 404), 0, "failed", Verdict.FAILED),
-        (Attempt(NOW_MS, 5, 429), 0, "failed", Verdict.FAILED),
-        (Attempt(NOW_MS, 5, 410), 0, "failed", Verdict.GONE),
-        (Attempt(NOW_MS, 5, None, "ours", forbidden=True), 0, "failed", Verdict.FAILED),
+        (answered(204), 0, "delivered", "delivered"),
+        (answered(500), 0, "pending", "retried"),
+        (Attempt(NOW_MS, 5, None, "no answer"), 2, "pending", "retried"),
+        (answered(500), LAST_STEP, "failed", "failed"),
+        (answered(404), 0, "failed", "failed"),
+        (answered(429), 0, "failed", "failed"),
+        (answered(410), 0, "failed", "gone"),
+        (Attempt(NOW_MS, 5, None, "ours", forbidden=True), 0, "failed", "failed"),
     ],
 )
-def test_what_an_attempt_means_for_its_delivery(
-    attempt: Attempt, step: int, status: str, verdict: Verdict
+async def test_what_an_attempt_means_for_its_delivery(
+    core: MemoryCore,
+    receiver: ScriptedReceiver,
+    attempt: Attempt,
+    step: int,
+    status: str,
+    outcome: str,
 ) -> None:
-    written = Written(FakeJobContext(), 1)
-    delivery = replace(DELIVERY, step=step)
-    outcome = Plugin().writer().judged(written, job_of(), delivery, WEBHOOK, attempt)
+    receiver.answers.append(attempt)
+    async with core.db.transaction() as tx:
+        delivery = await add_delivery(core, tx, await add_webhook(core, tx), step=step)
+    await core.run(job_of(delivery))
+    after = await delivery_of(core, delivery.delivery_id)
 
-    assert (outcome.status, outcome.verdict) == (status, verdict)
-    assert (outcome.next_at_ms is None) == (status != "pending")
-
-
-def test_throttling_is_retried_where_the_operator_says_so() -> None:
-    writer = Plugin(retry_timeouts_and_throttling=True).writer()
-    attempt = Attempt(NOW_MS, 5, 429, retry_after_s=90)
-    outcome = writer.judged(Written(FakeJobContext(), 1), job_of(), DELIVERY, WEBHOOK, attempt)
-
-    assert outcome.next_at_ms == NOW_MS + 90_000
+    assert after.status == status
+    assert (after.next_attempt_at_ms is None) == (status != "pending")
+    assert counted(core) == {outcome: 1}
 
 
-async def test_outcomes_that_wait_together_are_written_in_one_transaction() -> None:
-    shop = Plugin()
-    shop.ctx.db.answers += [3]
-    writer, written = shop.writer(), Written(shop.ctx, 3)
-    for number in range(3):
-        delivery = replace(DELIVERY, delivery_id=f"whd_{number}")
-        attempt = Attempt(NOW_MS, 5, 200)
-        writer.add(writer.judged(written, job_of(delivery), delivery, WEBHOOK, attempt))
+@pytest.mark.parametrize("core", [{"retry_timeouts_and_throttling": True}], indirect=True)
+async def test_throttling_is_retried_where_the_operator_says_so(
+    core: MemoryCore, receiver: ScriptedReceiver
+) -> None:
+    receiver.answers.append(Attempt(NOW_MS, 5, 429, retry_after_s=90))
+    async with core.db.transaction() as tx:
+        delivery = await add_delivery(core, tx, await add_webhook(core, tx))
+    await core.run(job_of(delivery))
+
+    after = await delivery_of(core, delivery.delivery_id)
+    assert after.next_attempt_at_ms == NOW_MS + 90_000
+
+
+class Settlements(JobInTest):
+    """`settled` has the jobs of each transaction that settles some."""
+
+    def __init__(self, core: MemoryCore, *, is_away: bool = False) -> None:
+        super().__init__(core.db)
+        self.settled: list[list[Job]] = []
+        self._is_away = is_away
+
+    def settling(
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
+    ) -> AbstractAsyncContextManager[Tx]:
+        self.settled.append([*done, *(each.job for each in back)])
+        if self._is_away:
+            raise DatabaseUnavailable("away")
+        return super().settling(done, back)
+
+
+def health_of(core: MemoryCore) -> Health:
+    settings, metrics = core.settings(WebhookSettings), AttemptMetrics(CollectorRegistry())
+    return Health(clock=core.clock, events=core.events, settings=settings, metrics=metrics)
+
+
+def writer_of(core: MemoryCore) -> OutcomeWriter:
+    return OutcomeWriter(
+        clock=core.clock,
+        dialect=core.db.dialect,
+        settings=core.settings(WebhookSettings),
+        health=health_of(core),
+        metrics=AttemptMetrics(CollectorRegistry()),
+    )
+
+
+async def test_outcomes_that_wait_together_are_written_in_one_transaction(
+    core: MemoryCore,
+) -> None:
+    async with core.db.transaction() as tx:
+        webhook = await add_webhook(core, tx)
+        deliveries = [await add_delivery(core, tx, webhook) for _ in range(3)]
+    jobs = [claimed(job_of(each)) for each in deliveries]
+    ctx, writer = Settlements(core), writer_of(core)
+    written = Written(ctx, 3)
+    for job, delivery in zip(jobs, deliveries, strict=True):
+        writer.add(writer.judged(written, job, delivery, webhook, answered(200)))
     await written.all_written()
 
-    assert shop.core.db.commits == 1
-    assert [row["number"] for row in shop.core.db.rows["webhooks_attempts"]] == [1, 1, 1]
-    assert shop.counted("delivered") == 3
+    assert ctx.settled == [jobs]
+    after = [await delivery_of(core, each.delivery_id) for each in deliveries]
+    assert [(each.status, each.attempts) for each in after] == [("delivered", 1)] * 3
 
 
-async def test_one_outcome_that_another_runner_has_taken_over_does_not_spoil_the_others() -> None:
-    shop = Plugin()
-    # Together one row is missing; then the first alone is there, and the second alone is not.
-    shop.ctx.db.answers += [1, 1, 0]
-    writer = shop.writer()
-    mine, others = Written(shop.ctx, 1), Written(shop.ctx, 1)
-    for written in (mine, others):
-        attempt = Attempt(NOW_MS, 5, 200)
-        writer.add(writer.judged(written, job_of(), DELIVERY, WEBHOOK, attempt))
-    await mine.all_written()
-
-    with pytest.raises(LeaseLost):
-        await others.all_written()
-    assert shop.counted("delivered") == 1
-
-
-async def test_an_absent_database_is_told_to_all_who_wait_at_once() -> None:
-    class Away(FakeDatabase):
-        tries = 0
-
-        def transaction(self, **_options: Any) -> Any:
-            self.tries += 1
-            raise DatabaseUnavailable("away")
-
-    db = Away()
-    writer, written = Plugin().writer(), Written(FakeJobContext(db), 2)
+async def test_an_absent_database_is_told_to_all_who_wait_at_once(core: MemoryCore) -> None:
+    ctx, writer = Settlements(core, is_away=True), writer_of(core)
+    written = Written(ctx, 2)
+    async with core.db.transaction() as tx:
+        job = claimed(job_of(await add_delivery(core, tx, await add_webhook(core, tx))))
     for _ in range(2):
-        writer.add(Outcome(written, job_of()))
+        writer.add(Outcome(written, job))
 
     with pytest.raises(DatabaseUnavailable):
         await written.all_written()
-    assert db.tries == 1
-
-
-async def test_a_cancelled_delivery_counts_no_attempt() -> None:
-    shop = Plugin()
-    shop.ctx.db.answers += [1]
-    writer, written = shop.writer(), Written(shop.ctx, 1)
-    writer.add(Outcome(written, job_of(), DELIVERY))
-    await written.all_written()
-
-    assert shop.core.db.statements[0][1]["status"] == "cancelled"
-    assert shop.core.db.rows["webhooks_attempts"] == []
-    assert {outcome: shop.counted(outcome) for outcome in ("delivered", "failed")} == {
-        "delivered": 0,
-        "failed": 0,
-    }
+    assert len(ctx.settled) == 1
 
 
 def test_each_way_to_end_is_there_from_the_start() -> None:
@@ -131,7 +149,7 @@ def test_each_way_to_end_is_there_from_the_start() -> None:
     metrics.count_disabled("gone")
 
     counts = {
-        outcome: registry.get_sample_value(COUNTED, {"outcome": outcome})
+        outcome: registry.get_sample_value("msgsvc_webhooks_attempts_total", {"outcome": outcome})
         for outcome in ("delivered", "retried", "failed", "gone")
     }
     assert counts == {"delivered": 0, "retried": 2, "failed": 0, "gone": 0}
@@ -142,69 +160,71 @@ def test_each_way_to_end_is_there_from_the_start() -> None:
 
 # ---- how a webhook is ---------------------------------------------------------------------------
 
-
-def called(status: int, verdict: Verdict, **webhook: Any) -> Called:
-    attempt = Attempt(NOW_MS, 5, status)
-    return Called(replace(WEBHOOK, **webhook), DELIVERY, attempt, verdict)
+#: In place of a transaction, where nothing may be asked of the database.
+NO_DATABASE = cast(Tx, None)
 
 
-async def test_a_webhook_that_works_and_did_before_costs_no_statement() -> None:
-    tx = FakeTx()
-    await Plugin().health().record(tx, [called(200, Verdict.DELIVERED)] * 3)
-
-    assert tx.statements == []
-
-
-async def test_one_success_ends_a_time_of_failures() -> None:
-    failing = {"failing_since_ms": NOW_MS - DAY_MS}
-    tx = FakeTx(answers=[1])
-    several = [called(500, Verdict.RETRY, **failing), called(200, Verdict.DELIVERED, **failing)]
-    await Plugin().health().record(tx, several)
-
-    assert "failing_since_ms = NULL" in tx.statements[0][0]
+def called(webhook: Webhook, *calls: tuple[int, Verdict]) -> list[Called]:
+    """A webhook after calls that ended so."""
+    delivery = new_delivery(webhook, EVENT, "{}", NOW_MS)
+    return [Called(webhook, delivery, answered(status), verdict) for status, verdict in calls]
 
 
-async def test_a_gone_receiver_is_disabled_at_once_and_its_project_told() -> None:
-    shop, tx = Plugin(disable_failing=True), FakeTx(answers=[1])
-    await shop.health().record(tx, [called(410, Verdict.GONE)])
-    tx.commit()
-
-    [told] = shop.core.events.emitted
-    assert (told.name, told.data["reason"]) == ("webhook.disabled", "gone")
-    reason = {"reason": "gone"}
-    assert shop.registry.get_sample_value("msgsvc_webhooks_disabled_total", reason) == 1
-
-
-@pytest.mark.parametrize("disables", [True, False])
-async def test_days_of_failures_disable_a_webhook_where_the_operator_says_so(
-    disables: bool,
+async def test_a_webhook_that_works_and_did_before_costs_no_statement(
+    core: MemoryCore, tx: Tx
 ) -> None:
-    shop = Plugin(disable_failing=disables, disable_after_days=5)
-    since_ms = NOW_MS - 5 * DAY_MS
-    failed = called(404, Verdict.FAILED, failing_since_ms=since_ms, failed_delivery_at_ms=NOW_MS)
-    tx = FakeTx(answers=[1] if disables else [])
-    await shop.health().record(tx, [failed])
+    delivered = (200, Verdict.DELIVERED)
+    calls = called(await add_webhook(core, tx), *[delivered] * 3)
 
-    assert shop.core.events.names == ["webhook.disabled"] * disables
+    await health_of(core).record(NO_DATABASE, calls)
 
 
-async def test_failures_of_one_day_are_counted_once() -> None:
-    shop = Plugin(disable_failing=True, disable_after_days=5)
-    failing = {"failing_since_ms": NOW_MS - 2 * DAY_MS}
-    counted, again = FakeTx(answers=[1]), FakeTx()
-    yesterday = called(404, Verdict.FAILED, **failing, failed_delivery_at_ms=NOW_MS - DAY_MS)
-    today = called(404, Verdict.FAILED, **failing, failed_delivery_at_ms=NOW_MS - DAY_MS + 1)
-    await shop.health().record(counted, [yesterday])
-    await shop.health().record(again, [today])
+async def test_one_success_ends_a_time_of_failures(core: MemoryCore, tx: Tx) -> None:
+    webhook = await add_webhook(core, tx, failing_since_ms=NOW_MS - DAY_MS)
+    outcomes = (500, Verdict.RETRY), (200, Verdict.DELIVERED)
+    await health_of(core).record(tx, called(webhook, *outcomes))
 
-    assert "failed_deliveries + 1" in counted.statements[0][0]
-    assert again.statements == []
+    after = await core.get(Webhooks).get(tx, PROJECT, webhook.webhook_id)
+    assert after.failing_since_ms is None
 
 
-async def test_what_is_our_fault_or_a_test_says_nothing_of_the_receiver() -> None:
-    ours = Called(WEBHOOK, DELIVERY, Attempt(NOW_MS, 0, error="x", is_ours=True), Verdict.RETRY)
-    trial = Called(WEBHOOK, replace(DELIVERY, event=TEST), Attempt(NOW_MS, 5, 500), Verdict.RETRY)
-    tx = FakeTx()
-    await Plugin().health().record(tx, [ours, trial])
+@pytest.mark.parametrize(
+    ("core", "is_disabled"),
+    [
+        ({"disable_failing": True, "disable_after_days": 5}, True),
+        ({"disable_failing": True, "disable_after_days": 6}, False),
+        ({"disable_failing": False, "disable_after_days": 5}, False),
+    ],
+    indirect=["core"],
+)
+async def test_days_of_failures_disable_a_webhook_where_the_operator_says_so(
+    core: MemoryCore, tx: Tx, is_disabled: bool
+) -> None:
+    record: dict[str, Any] = {
+        "failing_since_ms": NOW_MS - 5 * DAY_MS,
+        "failed_deliveries": FAILED_DELIVERIES,
+        "failed_delivery_at_ms": NOW_MS,
+    }
+    webhook = await add_webhook(core, tx, **record)
+    await health_of(core).record(tx, called(webhook, (404, Verdict.FAILED)))
 
-    assert tx.statements == []
+    after = await core.get(Webhooks).get(tx, PROJECT, webhook.webhook_id)
+    assert (after.status == "disabled") is is_disabled
+    assert core.event_names == ["webhook.disabled"] * is_disabled
+
+
+@pytest.mark.parametrize(
+    "core", [{"disable_failing": True, "disable_after_days": 5}], indirect=True
+)
+async def test_failures_of_one_day_are_counted_once(core: MemoryCore, tx: Tx) -> None:
+    since_ms, yesterday_ms = NOW_MS - 2 * DAY_MS, NOW_MS - DAY_MS
+    webhook = await add_webhook(
+        core, tx, failing_since_ms=since_ms, failed_delivery_at_ms=yesterday_ms
+    )
+    failed, health = (404, Verdict.FAILED), health_of(core)
+    for _ in range(2):
+        await health.record(tx, called(webhook, failed))
+    after = await core.get(Webhooks).get(tx, PROJECT, webhook.webhook_id)
+
+    assert (after.failed_deliveries, after.failed_delivery_at_ms) == (1, NOW_MS)
+    await health.record(NO_DATABASE, called(after, failed))
