@@ -11,10 +11,10 @@ from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import PasswordChanges, SecondFactor, SignIn, totp
 from msgsvc_dashboard.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.accounts.people import PASSWORD, browser, new_account
 
+OLD_KEY = "the-first-key-for-tests-only-the-first-key"
 NEW_KEY = "another-key-for-tests-only-another-key"
 
 #: RFC 6238, appendix B, for SHA-1.
@@ -150,11 +150,11 @@ async def test_without_the_second_factor_the_password_is_enough_again(
 async def test_app_and_recovery_codes_outlive_the_secret_key_they_were_made_under(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
-    before = await make_service()
+    before = await make_service(secret_keys=(OLD_KEY,))
     _account_id, secret, codes = await enrol(before, clock)
     await before.stop()
     shared = before.settings.database_url
-    both = await make_service(database_url=shared, secret_keys=(NEW_KEY, SECRET_KEY))
+    both = await make_service(database_url=shared, secret_keys=(NEW_KEY, OLD_KEY))
     clock.advance(3600)
     await settled(both)
     await both.stop()
