@@ -1,258 +1,218 @@
-"""The plugin's objects one by one, built from fakes."""
-
-from dataclasses import replace
-from typing import Any
+"""The plugin's objects one by one."""
 
 import pytest
 
-from msgsvc_billing.admission import FRESH_MS, Admission
-from msgsvc_billing.charges import Charges
+from msgsvc_billing.admission import FRESH_MS
 from msgsvc_billing.jobs import STEP, Renewal
-from msgsvc_billing.metrics import BillingMetrics
-from msgsvc_billing.models import LedgerFilter, State
+from msgsvc_billing.models import PACK_GRANTED, Debit, LedgerFilter, State
 from msgsvc_billing.payers import Payers
 from msgsvc_billing.service import Billing
-from msgsvc_billing.settings import BillingSettings
 from msgsvc_billing.statements import CHUNK, Statements
-from msgsvc_core.jobs import Stopping
+from msgsvc_core.billing import MESSAGE, Charge
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import BillingBlocked
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
-from msgsvc_devkit.fakes import (
-    PROJECT,
-    FakeAccounts,
-    FakeJobContext,
-    FakeProjects,
-    FakeTx,
-    fake_metrics,
-)
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.contexts import JobInTest
+from msgsvc_devkit.core import PROJECT
+
+DAY_S = 24 * 3600
+HOUR_S = 3600
 
 
-def billing(clock: FakeClock) -> Billing:
-    accounts = FakeAccounts()
-    return Billing(
-        clock=clock,
-        settings=BillingSettings(),
-        accounts=accounts,
-        payers=Payers(projects=FakeProjects(), accounts=accounts),
-    )
+async def owner(core: MemoryCore, tx: Tx) -> str:
+    """The account that pays for the project."""
+    account_id = await core.projects.owner_of(tx, PROJECT)
+    assert account_id is not None
+    return account_id
 
 
-def used_up(clock: FakeClock, plan: str = "free") -> State:
-    now_ms = clock.now_ms()
-    return State(
-        account_id="acc_1",
-        plan=plan,
-        anchor_ms=now_ms,
-        period_started_ms=now_ms,
-        period_ends_ms=now_ms + 30 * DAY_MS,
-        granted=100,
-        used=100,
-        packs=0,
-        exhausted_at_ms=now_ms,
-    )
+async def state(core: MemoryCore, tx: Tx) -> State:
+    return await core.get(Billing).state_of(tx, await owner(core, tx))
 
 
-def test_an_account_without_credits_has_three_days_of_grace() -> None:
-    clock = FakeClock()
-    state, account = used_up(clock), billing(clock)
-    first = account.standing(state)
-    clock.advance(3 * 24 * 3600)
-
-    assert (first, account.standing(state)) == ("grace", "blocked")
+async def charge(core: MemoryCore, tx: Tx, operation: str, quantity: int = 1) -> None:
+    resource = new_id("res")
+    await core.billing.charge(tx, Charge(PROJECT, operation, resource, quantity=quantity))
 
 
-def test_a_new_month_ends_the_block() -> None:
-    clock = FakeClock()
-    state, account = used_up(clock), billing(clock)
-    clock.advance(31 * 24 * 3600)
-    renewed = account.as_of_now(state)
-
-    assert (renewed.used, account.standing(renewed)) == (0, "ok")
+async def spend_all(core: MemoryCore, tx: Tx) -> None:
+    await charge(core, tx, "auth.confirmed", (await state(core, tx)).balance)
 
 
-def test_a_blocked_account_is_told_since_when() -> None:
-    clock = FakeClock()
-    payers = Payers(projects=FakeProjects(), accounts=FakeAccounts())
-    charges = Charges(clock=clock, billing=billing(clock), payers=payers)
-    charges.check(used_up(clock))
-    state = used_up(clock)
-    clock.advance(4 * 24 * 3600)
+async def is_blocked(core: MemoryCore, tx: Tx | None = None) -> bool:
+    try:
+        await core.billing.check(PROJECT, MESSAGE, tx)
+    except BillingBlocked:
+        return True
+    return False
+
+
+async def test_an_account_without_credits_has_three_days_of_grace(core: MemoryCore, tx: Tx) -> None:
+    billing = core.get(Billing)
+    await spend_all(core, tx)
+    used_up = await state(core, tx)
+    first = billing.standing(used_up)
+    core.clock.advance(3 * DAY_S)
+
+    assert (first, billing.standing(used_up)) == ("grace", "blocked")
+
+
+async def test_a_new_month_ends_the_block(core: MemoryCore, tx: Tx) -> None:
+    billing = core.get(Billing)
+    await spend_all(core, tx)
+    core.clock.advance(31 * DAY_S)
+    renewed = await state(core, tx)
+
+    assert (renewed.used, billing.standing(renewed)) == (0, "ok")
+
+
+async def test_a_blocked_account_is_told_since_when(core: MemoryCore, tx: Tx) -> None:
+    await spend_all(core, tx)
+    await core.billing.check(PROJECT, MESSAGE, tx)
+    core.clock.advance(4 * DAY_S)
 
     with pytest.raises(BillingBlocked, match="2026-01-15"):
-        charges.check(state)
+        await core.billing.check(PROJECT, MESSAGE, tx)
 
 
-async def test_who_was_never_charged_pays_from_the_day_their_account_was_made() -> None:
-    core = plugin_context()
-    ann = core.peers.accounts.account("ann@shop.example")
-    await core.projects.set_owner(FakeTx(), PROJECT, ann.account_id)
+async def test_who_was_never_charged_pays_from_the_day_their_account_was_made(
+    core: MemoryCore, tx: Tx
+) -> None:
+    made_ms = core.clock.now_ms()
+    core.clock.advance(DAY_S)
     payers = Payers(projects=core.projects, accounts=core.peers.accounts)
-    payer = await payers.find(FakeTx(answers=[[]]), PROJECT)
+    payer = await payers.find(tx, PROJECT)
 
     assert payer is not None
-    assert (payer.account_id, payer.anchor_ms) == (ann.account_id, ann.created_at_ms)
+    assert (payer.account_id, payer.anchor_ms) == (await owner(core, tx), made_ms)
     assert payer.state is None
 
 
-def row_of(state: State) -> dict[str, Any]:
-    """As the database has it."""
-    return {name: getattr(state, name) for name in state.__dataclass_fields__}
+async def test_whether_a_project_is_blocked_is_asked_once_a_second(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await spend_all(core, tx)
+    core.clock.advance(3 * DAY_S - FRESH_MS / 2000)
+    in_grace = await is_blocked(core)
+    core.clock.advance(FRESH_MS / 2000)
+    half_a_second_later = await is_blocked(core)
+    core.clock.advance(FRESH_MS / 2000)
+    a_second_later = await is_blocked(core)
+    async with core.db.transaction() as tx:
+        await tx.execute("UPDATE billing_accounts SET packs = 10, exhausted_at_ms = NULL")
+
+    assert (in_grace, half_a_second_later, a_second_later) == (False, False, True)
+    assert await is_blocked(core)
+    core.clock.advance(FRESH_MS / 1000)
+    assert not await is_blocked(core)
 
 
-class Shop:
-    """A project whose owner has used up what they had, and whoever asks whether it is blocked."""
+async def test_a_pack_unblocks_at_once(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await spend_all(core, tx)
+    core.clock.advance(4 * DAY_S)
+    before = await is_blocked(core)
+    async with core.db.transaction() as tx:
+        await core.get(Billing).grant(tx, await owner(core, tx), 10)
 
-    def __init__(self) -> None:
-        self.core: FakeContext = plugin_context()
-        self.core.projects.owners[PROJECT] = "acc_1"
-        self.state = used_up(self.core.clock)
-        payers = Payers(projects=self.core.projects, accounts=self.core.peers.accounts)
-        account = billing(self.core.clock)
-        self.admission = Admission(
-            clock=self.core.clock,
-            db=self.core.db,
-            billing=account,
-            charges=Charges(clock=self.core.clock, billing=account, payers=payers),
-            payers=payers,
-        )
-
-    def found(self, **changes: Any) -> None:
-        """What the database answers next."""
-        self.core.db.answers.append([row_of(replace(self.state, **changes))])
+    assert before
+    assert not await is_blocked(core)
 
 
-async def test_whether_a_project_is_blocked_is_asked_once_a_second() -> None:
-    shop = Shop()
-    shop.found()
-    for _ in range(100):
-        await shop.admission.check(PROJECT, None)
-    shop.core.clock.advance(FRESH_MS / 1000)
-    shop.found(exhausted_at_ms=0)
+async def test_a_transaction_asks_itself_and_leaves_nothing_to_others(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await spend_all(core, tx)
+    core.clock.advance(4 * DAY_S)
+    before = await is_blocked(core)
+    with pytest.raises(ZeroDivisionError):
+        async with core.db.transaction() as tx:
+            await core.get(Billing).grant(tx, await owner(core, tx), 10)
+            within = await is_blocked(core, tx)
+            raise ZeroDivisionError
 
-    for _ in range(2):
-        with pytest.raises(BillingBlocked):
-            await shop.admission.check(PROJECT, None)
-    assert len(shop.core.db.statements) == 2
-
-
-async def test_a_pack_unblocks_at_once() -> None:
-    shop = Shop()
-    shop.found(exhausted_at_ms=0)
-    with pytest.raises(BillingBlocked):
-        await shop.admission.check(PROJECT, None)
-    shop.admission.clear()
-    shop.found(packs=10, exhausted_at_ms=None)
-
-    await shop.admission.check(PROJECT, None)
+    assert (before, within, await is_blocked(core)) == (True, False, True)
 
 
-async def test_a_transaction_asks_itself_and_leaves_nothing_to_others() -> None:
-    shop = Shop()
-    blocked = [row_of(replace(shop.state, exhausted_at_ms=0))]
-    with pytest.raises(BillingBlocked):
-        await shop.admission.check(PROJECT, FakeTx(answers=[blocked]))
-    shop.found()
+async def test_a_project_that_nobody_owns_is_not_blocked(core: MemoryCore, tx: Tx) -> None:
+    await spend_all(core, tx)
+    core.clock.advance(4 * DAY_S)
+    await core.get(Accounts).give_project(tx, PROJECT, None)
 
-    await shop.admission.check(PROJECT, None)
+    assert not await is_blocked(core, tx)
 
 
-async def test_a_project_that_nobody_owns_is_not_blocked() -> None:
-    await Shop().admission.check("prj_nobodys", None)
+async def test_accounts_are_renewed_in_one_order_until_there_are_no_more(core: MemoryCore) -> None:
+    billing = core.get(Billing)
+    names = [f"acc_{number:03}" for number in range(STEP + 1)]
+    async with core.db.transaction() as tx:
+        fresh = await state(core, tx)
+        for number, account_id in enumerate(names):
+            # The last one's month ended first.
+            ended_ms = fresh.period_started_ms - number
+            row = {"account_id": account_id, "period_ends_ms": ended_ms, "plan": "free"}
+            row |= {"anchor_ms": fresh.anchor_ms, "period_started_ms": ended_ms - 30 * DAY_MS}
+            row |= dict.fromkeys(("granted", "used", "packs", "took_allowance", "took_packs"), 0)
+            await tx.insert("billing_accounts", row)
+    await core.run(NewJob("billing.renew"))
+
+    async with core.db.read() as tx:
+        lines = await tx.fetch_all("SELECT account_id FROM billing_ledger ORDER BY entry_id")
+        found = [await billing.state_of(tx, each) for each in names]
+    assert [line["account_id"] for line in lines] == [*names[1:], names[0]]
+    assert {(each.period_ends_ms, each.granted) for each in found} == {(fresh.period_ends_ms, 100)}
 
 
-async def test_accounts_are_renewed_in_one_order_until_there_are_no_more() -> None:
-    clock = FakeClock()
-    ended = [
-        row_of(replace(used_up(clock), account_id=f"acc_{number:03}", period_ends_ms=0))
-        for number in reversed(range(STEP))
-    ]
-    ctx = FakeJobContext()
-    # Each had been renewed by somebody else meanwhile.
-    found = [answer for row in reversed(ended) for answer in ([], [row])]
-    ctx.db.answers += [ended, *found, []]
-    await Renewal(clock=clock, billing=billing(clock)).renew(ctx, [])
-
-    renewed = [
-        params["account_id"] for sql, params in ctx.db.statements if sql.startswith("UPDATE")
-    ]
-    assert renewed == [f"acc_{number:03}" for number in range(STEP)]
-    assert ctx.db.commits == 2
-
-
-async def test_renewing_stops_with_the_service() -> None:
-    clock, ctx = FakeClock(), FakeJobContext()
+async def test_renewing_stops_with_the_service(core: MemoryCore) -> None:
+    ctx = JobInTest(core.db)
     ctx.is_stopping = True
 
     with pytest.raises(Stopping):
-        await Renewal(clock=clock, billing=billing(clock)).renew(ctx, [])
+        await Renewal(clock=core.clock, billing=core.get(Billing)).renew(ctx, [])
 
 
-async def test_an_account_in_its_days_of_grace_is_not_counted_as_blocked() -> None:
-    clock, metrics = FakeClock(), fake_metrics()
-    settings = BillingSettings(grace_days=2)
-    BillingMetrics(clock=clock, metrics=metrics, settings=settings)
-    tx = FakeTx(answers=[[{"count": 3}]])
-    await metrics.database.queries[-1](tx)
+async def test_a_ledger_as_a_file_is_read_in_pieces_and_runs_no_formulas(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        account_id = await owner(core, tx)
+        billing = core.get(Billing)
+        await billing.grant(tx, account_id, 1, "=1+1")
+        for _ in range(CHUNK - 1):
+            await billing.record(tx, account_id, PACK_GRANTED, Debit(0, -1))
+    pieces = [piece async for piece in core.get(Statements).csv(LedgerFilter(account_id))]
 
-    assert tx.statements[0][1] == {"before_ms": clock.now_ms() - 2 * DAY_MS}
-    assert metrics.registry.get_sample_value("msgsvc_billing_blocked_accounts") == 3
-
-
-def statements(core: FakeContext) -> Statements:
-    payers = Payers(projects=core.projects, accounts=core.peers.accounts)
-    return Statements(clock=core.clock, db=core.db, payers=payers)
-
-
-def line(number: int, **fields: Any) -> dict[str, Any]:
-    """A row of a ledger."""
-    return {
-        "account_id": "acc_1",
-        "entry_id": f"led_{number}",
-        "project_id": None,
-        "operation": "auth.confirmed",
-        "resource_id": f"ses_{number}",
-        "quantity": 1,
-        "allowance": -1,
-        "packs": 0,
-        "unpaid": 0,
-        "note": "",
-        "at_ms": FakeClock().now_ms(),
-        **fields,
-    }
+    # The first line is the month's allowance, the second the pack.
+    head, *rows = b"".join(pieces).decode("utf-8-sig").splitlines()
+    ids = [row.partition(",")[0] for row in rows]
+    assert [len(piece.splitlines()) for piece in pieces] == [1 + CHUNK, 1]
+    assert head.startswith("entry_id,created_at")
+    assert rows[-2].endswith(",'=1+1")
+    assert ids == sorted({*ids}, reverse=True)
 
 
-async def test_a_ledger_as_a_file_is_read_in_pieces_and_runs_no_formulas() -> None:
-    core = plugin_context()
-    core.db.answers += [[line(number) for number in range(CHUNK)], [line(CHUNK, note="=1+1")]]
-    pieces = [piece async for piece in statements(core).csv(LedgerFilter("acc_1"))]
-
-    rows = b"".join(pieces).decode("utf-8-sig").splitlines()
-    assert (len(pieces), len(rows)) == (2, 1 + CHUNK + 1)
-    assert rows[0].startswith("entry_id,created_at")
-    assert rows[-1].endswith(",'=1+1")
-    assert [params.get("after") for _, params in core.db.statements] == [None, f"led_{CHUNK - 1}"]
-
-
-async def test_what_a_month_used_is_summed_by_operation_from_the_day_on_which_it_began() -> None:
-    core = plugin_context()
-    days = [
-        {"day": day, "operation": operation, "quantity": 2, "credits": 3}
-        for day, operation in [(1, "otp.send"), (2, "otp.send"), (2, "auth.confirmed")]
-    ]
-    state = replace(used_up(core.clock), period_started_ms=5 * DAY_MS + 1)
-    tx = FakeTx(answers=[days])
-    used = await statements(core).used_this_month(tx, state, None)
+async def test_what_a_month_used_is_summed_by_operation_from_the_day_on_which_it_began(
+    core: MemoryCore, tx: Tx
+) -> None:
+    # The first month ends at noon of the 15th: the second charge is before it, and on the same day.
+    operations = {30 * 24: "otp.send", 22: "otp.send", 2: "auth.confirmed", 24: "otp.send"}
+    for hours, operation in operations.items():
+        core.clock.advance(hours * HOUR_S)
+        await charge(core, tx, operation, 2)
+    used = await core.get(Statements).used_this_month(tx, await state(core, tx), None)
 
     assert [(one.operation, one.quantity, one.credits) for one in used] == [
-        ("otp.send", 4, 6),
-        ("auth.confirmed", 2, 3),
+        ("auth.confirmed", 2, 2),
+        ("otp.send", 4, 12),
     ]
-    assert tx.statements[0][1]["from_day"] == 5
 
 
-async def test_a_usage_of_days_ends_today() -> None:
-    core, tx = plugin_context(), FakeTx(answers=[[]])
-    await statements(core).used_of_days(tx, "acc_1", PROJECT, 7)
+async def test_a_usage_of_days_ends_today(core: MemoryCore, tx: Tx) -> None:
+    statements, days = core.get(Statements), []
+    for _ in range(9):
+        core.clock.advance(DAY_S)
+        days.append(statements.today)
+        await charge(core, tx, "auth.confirmed")
+    used = await statements.used_of_days(tx, await owner(core, tx), PROJECT, 7)
 
-    assert tx.statements[0][1]["from_day"] == core.clock.now_ms() // DAY_MS - 6
+    assert [each.day for each in used] == days[-7:]
