@@ -12,7 +12,8 @@ from msgsvc_core.limits import DatabaseLimiter
 from msgsvc_core.limits import redis as redis_limits
 from msgsvc_core.limits.redis import RedisLimiter
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import ServiceFactory, Tenant, backends_found
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
 from msgsvc_devkit.work import PATIENCE_S
 from tests.api.conftest import client_at
@@ -21,7 +22,7 @@ MakeTenant = Callable[..., Awaitable[Tenant]]
 REDIS_URL = redis_url()
 
 needs_redis = pytest.mark.skipif(
-    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+    not has("redis"), reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
 
 

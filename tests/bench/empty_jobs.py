@@ -29,7 +29,7 @@ from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.service import Service
 from msgsvc_devkit.databases import PostgresDatabases, postgres_answers, postgres_url
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner, redis_url
 from tests.bench import empty
 from tests.process import Deployment, install_module
@@ -63,10 +63,9 @@ def measure(
     """
     cases: dict[str, Callable[[], float]] = {}
     installed = install_module(folder / "installed", Path(empty.__file__))
-    found = backends_found()
     with ExitStack() as stack:
         cases["embedded, sqlite"] = lambda: _embedded(_place(folder, installed), None, jobs)
-        if found["redis"]:
+        if has("redis"):
             cases[REFERENCE] = lambda: _dramatiq_alone(jobs // 4)
         else:
             missing("dramatiq is not measured: Redis does not answer")
@@ -80,7 +79,7 @@ def measure(
             cases["embedded, postgresql"] = lambda: _embedded(
                 _place(folder, installed), fresh(), jobs
             )
-            if found["redis"]:
+            if has("redis"):
                 cases["woken by dramatiq, postgresql"] = lambda: _woken(
                     _place(folder, installed), fresh(), jobs
                 )

@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from tests.bench.empty_jobs import REFERENCE, measure
 
 
 def test_every_case_that_is_possible_here_is_measured(tmp_path: Path) -> None:
-    found = backends_found()
     expected = {"embedded, sqlite"}
-    if found["redis"]:
+    if has("redis"):
         expected.add(REFERENCE)
-    if found["postgres"]:
+    if has("postgres"):
         expected.add("embedded, postgresql")
-    if found["postgres"] and found["redis"]:
+    if has("postgres") and has("redis"):
         expected.add("woken by dramatiq, postgresql")
 
     rates = measure(tmp_path, jobs=400, rounds=1)

@@ -5,15 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import NoReturn
 
-import pytest
-
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+from msgsvc_devkit import machine
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".venv" / "client-tools"
-
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, all that `make client-tools` installs.
-REQUIRED_NAME = "client-tools"
 
 
 def node_tool(name: str) -> Path:
@@ -29,9 +24,7 @@ def python_tool(environment: str, name: str) -> Path:
 def missing(what: str) -> NoReturn:
     """Skips the test, or fails it where everything has to be there."""
     reason = f"{what} is missing: make client-tools"
-    if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    machine.missing("client-tools", reason)
 
 
 def _found(program: Path) -> Path:

@@ -15,7 +15,7 @@ from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits import DatabaseLimiter, Limiter, MemoryLimiter, Window
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
 
 START_MS = 1_795_167_000_250
@@ -70,7 +70,7 @@ async def stored(url: str, clock: Clock) -> AsyncIterator[Limiter]:
 
 Factory = Callable[[Clock], AbstractAsyncContextManager[Limiter]]
 NEEDS_REDIS = pytest.mark.skipif(
-    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+    not has("redis"), reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
 
 

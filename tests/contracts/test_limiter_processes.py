@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from msgsvc_core.kernel.ids import new_token
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
 
 pytestmark = pytest.mark.skipif(
-    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+    not has("redis"), reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
 
 PROCESSES = 4

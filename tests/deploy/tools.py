@@ -1,26 +1,21 @@
 """What reads manifests, as `make deploy-tools` installs it, and where they are."""
 
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pytest
 import yaml
 
 from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+from msgsvc_devkit import machine
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 GUIDE = ROOT / "docs" / "guides" / "containers.md"
 ENVIRONMENT = ROOT / ".venv" / "deploy-tools"
-
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, all that the tests of containers need.
-REQUIRED_NAME = "containers"
 
 #: A value for each secret that a manifest names, of its kind.
 SECRETS = {
@@ -35,9 +30,7 @@ SECRETS = {
 def missing(what: str, how: str) -> NoReturn:
     """Skips the test, or fails it where everything has to be there."""
     reason = f"{what} is missing: {how}"
-    if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    machine.missing("containers", reason)
 
 
 def python_tool(program: str, *arguments: str | Path, given: str = "") -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner
 from tests.faults.campaign import CALL_S, Campaign, campaign
 from tests.faults.conftest import Figure, Rounds
@@ -30,7 +30,7 @@ PEOPLE = 4000
 async def test_nothing_more_is_sent_after_a_cancel_and_the_counts_are_the_platforms(
     tmp_path: Path, databases: Any, runner: TestRunner, on: str, rounds: Rounds, figure: Figure
 ) -> None:
-    if on == "postgresql" and not backends_found()["postgres"]:
+    if on == "postgresql" and not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
     cancels, latest_s = rounds(short=2, long=20), -CALL_S
     wrong: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.redis_server import running_redis
 from tests.faults.workshop import workshop
@@ -29,7 +29,7 @@ LOAD_S = 1.5
 async def test_work_goes_on_without_the_broker_and_none_is_lost(
     tmp_path: Path, databases: Any, rounds: Rounds, figure: Figure
 ) -> None:
-    if not backends_found()["postgres"]:
+    if not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
     count = rounds(short=2, long=10)
     port = free_ports()

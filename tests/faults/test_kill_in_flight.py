@@ -21,7 +21,7 @@ from aiohttp import web
 
 from msgsvc_core.channels.outbound import MAX_IN_FLIGHT
 from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner
 from tests.faults import http_messenger
 from tests.faults.campaign import Campaign, campaign
@@ -85,7 +85,7 @@ async def test_a_kill_leaves_no_more_in_doubt_than_was_in_flight(
     takes_s: float,
     repeatable: bool,
 ) -> None:
-    if runner.name != "embedded" and not backends_found()["postgres"]:
+    if runner.name != "embedded" and not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
     kills = rounds(short=2, long=50)
     is_quick = takes_s < 1

@@ -10,7 +10,7 @@ import pytest
 
 from msgsvc_core.mailings.sending import MAX_RECIPIENTS_IN_FLIGHT
 from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner
 from tests.faults.campaign import CALL_S, campaign
 from tests.faults.conftest import Figure, Rounds
@@ -24,7 +24,7 @@ pytestmark = [
 async def test_nobody_is_lost_and_nobody_sent_to_twice_over_many_kills(
     tmp_path: Path, databases: Any, runner: TestRunner, rounds: Rounds, figure: Figure
 ) -> None:
-    if runner.name != "embedded" and not backends_found()["postgres"]:
+    if runner.name != "embedded" and not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
     kills, people = rounds(short=2, long=20), rounds(short=1600, long=20_000)
     async with campaign(tmp_path, databases, runner, people) as this:

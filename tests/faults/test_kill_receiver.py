@@ -17,7 +17,7 @@ import pytest
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 from msgsvc_devkit import until as settled_when
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from tests.faults import mailroom
 from tests.faults.conftest import Figure, Rounds
 from tests.process import Deployment, Server, install_module, until
@@ -104,7 +104,7 @@ class Mailroom:
 async def room(
     tmp_path: Path, databases: Any, rounds: Rounds, fault: str
 ) -> AsyncIterator[Mailroom]:
-    if not backends_found()["postgres"]:
+    if not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
     installed = tmp_path / "installed"
     install_module(installed, Path(mailroom.__file__))

@@ -14,7 +14,7 @@ import pytest
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.jobs.batch import LEAST_CRASHES
 from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner
 from tests.faults import effects
 from tests.faults.conftest import Figure, Rounds
@@ -41,7 +41,7 @@ Open = Callable[..., AbstractAsyncContextManager[Workshop]]
 @pytest.fixture
 def open_workshop(tmp_path: Path, databases: Any, runner: TestRunner) -> Open:
     """Opens a workshop whose workers are woken by Redis, as by default but for `jobs`."""
-    if not backends_found()["postgres"]:
+    if not has("postgres"):
         pytest.skip("PostgreSQL does not answer")
 
     def make(**jobs: Any) -> AbstractAsyncContextManager[Workshop]:

@@ -14,19 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
-from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+from msgsvc_devkit import machine, until
 from tests.process import PATIENCE_S
 
 HERE = Path(__file__).parent
 
 #: Where `install.sh` builds the environments of Python clients.
 ENVIRONMENTS = HERE.parents[1] / ".venv" / "oidc-clients"
-
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, all that `make oidc-clients` installs.
-REQUIRED_NAME = "oidc-clients"
 
 #: Characters of a line: a page of claims, and a JWK set.
 MAX_LINE = 1 << 20
@@ -37,9 +32,7 @@ Ask = Callable[[dict[str, Any]], Awaitable[Any]]
 def missing(what: str) -> None:
     """Skips the test, or fails it where everything has to be there."""
     reason = f"{what} is missing: make oidc-clients"
-    if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    machine.missing("oidc-clients", reason)
 
 
 def program(*names: str) -> str:

@@ -14,12 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+from msgsvc_devkit import machine
 
 ROOT = Path(__file__).parents[2]
-
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, what builds the site.
-REQUIRED_NAME = "docs-site"
 
 #: Attributes by which a page loads something by itself. Links are for people to follow.
 _LOADING = {
@@ -44,9 +41,7 @@ def site_python() -> Path:
     python = ROOT / ".venv" / "docs-site" / "bin" / "python"
     if not (python.parent / "zensical").exists():
         reason = "Zensical is missing: docs/site/install.sh"
-        if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        machine.missing("docs-site", reason)
     return python
 
 

@@ -1,23 +1,14 @@
 """Pytest fixtures: a service on each database, with a clock that the test controls.
 
-`service` and `client` run a test once on SQLite and once on PostgreSQL, if available. The environment
-variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns a missing one into a failure; it also
-accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, `npm`, which is needed for
-the accessibility checks, `nginx` and `prometheus`, which run the files of `contrib/deploy`, and
-`oidc-clients`, `client-tools`, `docs-site`, `containers` and `mail-servers`, without which the tests that
-look for them fail.
+`service` and `client` run a test once on SQLite and once on PostgreSQL, if available: see
+`msgsvc_devkit.machine`. `core` has the parts of a service that is not started, for unit tests.
 """
 
 import asyncio
 import gc
-import os
-import shutil
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -34,18 +25,12 @@ from msgsvc_devkit.core import MemoryCore, memory_core
 from msgsvc_devkit.databases import (
     PostgresDatabases,
     SQLiteDatabases,
-    postgres_answers,
     postgres_url,
 )
-from msgsvc_devkit.runners import RunnerName, TestRunner, rabbitmq_url, redis_url
+from msgsvc_devkit.machine import has, patient
+from msgsvc_devkit.runners import RunnerName, TestRunner
 from msgsvc_devkit.services import ServiceMaker, SharedServices
 
-REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
-PROGRAMS = ("node", "npm", "php", "go", "nginx", "prometheus")
-#: What the tests that need it look for by themselves.
-LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site", "containers", "mail-servers")
-#: Best first: the headless shell draws no windows, so a page takes half of the CPU time.
-CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: Marks a function whose cases don't affect each other, and can share a service.
 SHARED_SERVICE = "shared_service"
 #: Marks a test whose services on SQLite have their database in a file: it is about files, locks, several
@@ -58,29 +43,6 @@ CONNECT_S = 30.0
 ServiceFactory = Callable[..., Awaitable[Service]]
 
 
-@cache
-def backends_found() -> dict[str, bool]:
-    """Those of `postgres`, `redis`, `rabbitmq` and `browser` that are available."""
-    return {
-        "postgres": postgres_answers(postgres_url()),
-        "redis": _listens(redis_url(), 6379),
-        "rabbitmq": _listens(rabbitmq_url(), 5672),
-        "browser": chromium() is not None and shutil.which("zbarimg") is not None,
-    }
-
-
-def chromium() -> str | None:
-    """The path of the machine's Chromium."""
-    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    found = ", ".join(
-        f"{name} {'yes' if there else 'NO'}" for name, there in backends_found().items()
-    )
-    return f"msgsvc runs on: sqlite yes, {found}"
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{SHARED_SERVICE}: its cases leave nothing behind, and share a service"
@@ -88,15 +50,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{DATABASE_FILE}: on SQLite its services have a file, not memory"
     )
-    required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
-    found = {name: shutil.which(name) is not None for name in PROGRAMS}
-    found |= backends_found() if required else {}
-    found |= dict.fromkeys(LOOKED_FOR_BY_TESTS, True)
-    missing = [name for name in required if not found.get(name)]
-    if missing:
-        raise pytest.UsageError(
-            f"{REQUIRE_VARIABLE} asks for what is missing: {', '.join(missing)}"
-        )
 
 
 def pytest_collection_finish() -> None:
@@ -107,7 +60,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("browser") and not backends_found()["browser"]:
+        if item.get_closest_marker("browser") and not has("browser"):
             item.add_marker(pytest.mark.skip(reason="needs Chromium and zbarimg"))
 
 
@@ -119,9 +72,9 @@ def databases(
     made: dict[str, SQLiteDatabases | PostgresDatabases] = {
         "sqlite": SQLiteDatabases(tmp_path_factory.mktemp("sqlite"))
     }
-    if backends_found()["postgres"]:
+    if has("postgres"):
         # A busy machine stands still for longer than a service should wait.
-        postgres_pool.CONNECT_S = CONNECT_S
+        postgres_pool.CONNECT_S = patient(CONNECT_S)
         made["postgresql"] = PostgresDatabases(postgres_url())
     yield made
     for database in made.values():
@@ -157,7 +110,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[TestRunner]:
     """The job runner: the embedded one, unless a suite parametrises this, and `backend`, with
     `redis` or `rabbitmq` on PostgreSQL."""
     name: RunnerName = getattr(request, "param", "embedded")
-    if name != "embedded" and not backends_found()[name]:
+    if name != "embedded" and not has(name):
         pytest.skip(f"{name} does not answer")
     made = TestRunner(name)
     yield made
@@ -290,14 +243,3 @@ async def tenant(service: Service, make_tenant: Callable[..., Awaitable[Tenant]]
 def client(tenant: Tenant) -> httpx2.AsyncClient:
     """The client of `tenant`."""
     return tenant.client
-
-
-def _listens(url: str, default_port: int) -> bool:
-    parts = urlsplit(url)
-    try:
-        with socket.create_connection(
-            (parts.hostname or "127.0.0.1", parts.port or default_port), 2
-        ):
-            return True
-    except OSError:
-        return False

@@ -16,7 +16,7 @@ import pytest
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 from msgsvc_devkit.databases import PostgresDatabases
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner, redis_url
 from tests.ports import free_ports
 from tests.process import until
@@ -35,7 +35,7 @@ def test_a_worker_without_a_broker_is_refused_with_the_reason(run: Any, config: 
 @pytest.fixture(params=["postgresql"])
 async def worker_config(request: pytest.FixtureRequest, databases: Any, folder: Path) -> Any:
     """A configuration for workers, on an empty database of PostgreSQL."""
-    if "postgresql" not in databases or not backends_found()["redis"]:
+    if "postgresql" not in databases or not has("redis"):
         pytest.skip("needs PostgreSQL and Redis")
     database: PostgresDatabases = databases["postgresql"]
     runner = TestRunner("redis")

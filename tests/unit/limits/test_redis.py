@@ -9,11 +9,11 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits.redis import EXPIRY_MARGIN_MS, RedisLimiter, redis_client
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
 
 pytestmark = pytest.mark.skipif(
-    not backends_found()["redis"], reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
+    not has("redis"), reason=f"Redis does not answer; {REDIS_URL_VARIABLE} names one"
 )
 
 REDIS_URL = redis_url()

@@ -15,7 +15,8 @@ import uvicorn
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import ServiceFactory, chromium
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.machine import chromium
 from plugins.areas.auth.tests.mini_apps import PAYLOAD, MiniApps, mini_apps_of
 
 pytestmark = pytest.mark.browser

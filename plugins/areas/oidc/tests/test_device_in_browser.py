@@ -16,7 +16,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.plugins.sign_ins import PageSignIn
 from msgsvc_core.service import Service
 from msgsvc_devkit.fakes import FakeSignIns
-from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.machine import chromium
 from msgsvc_oidc import plugin
 from plugins.areas.oidc.tests.conftest import SigningPlugin, Visitor
 from plugins.areas.oidc.tests.devices import DEVICE_CLIENT, poll, start

@@ -1,7 +1,6 @@
 """The channel against Postfix and Dovecot: what a fake that we wrote could not tell."""
 
 import asyncio
-import os
 import smtplib
 import socket
 import ssl
@@ -18,8 +17,8 @@ from aiohttp import web
 from msgsvc_core.channels import ChannelUser, chats
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE, ServiceFactory, Tenant
+from msgsvc_devkit import machine, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.platforms.email import FakeMail, Mail
 from msgsvc_devkit.platforms.email.messages import read_mail
 from msgsvc_email import plugin
@@ -27,9 +26,6 @@ from msgsvc_helpdesk import plugin as helpdesk
 
 from .conftest import BASE_URL, MEDIA
 from .real_servers import GONE, PASSWORD, RealServers, real_servers, why_not
-
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, Postfix and Dovecot.
-REQUIRED_NAME = "mail-servers"
 
 ANN = "ann@people.example"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
@@ -48,8 +44,7 @@ def servers(gone_port: int) -> Iterator[RealServers]:
     """Postfix and Dovecot. Where they are missing, or may not be started, the tests are skipped, or fail if
     they are required."""
     if reason := why_not():
-        is_required = REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(",")
-        (pytest.fail if is_required else pytest.skip)(reason)
+        machine.missing("mail-servers", reason)
     with real_servers(gone_port) as servers:
         yield servers
 

@@ -13,7 +13,7 @@ from playwright.async_api import Page, async_playwright, expect
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled
-from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.machine import chromium
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_sandbox.service import Messenger

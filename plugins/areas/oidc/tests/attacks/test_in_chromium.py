@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 from playwright.async_api import BrowserContext, Page, async_playwright, expect
 
-from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.machine import chromium
 from msgsvc_oidc import plugin
 from plugins.areas.oidc.tests.conftest import SigningPlugin
 

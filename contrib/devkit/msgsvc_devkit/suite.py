@@ -1,0 +1,95 @@
+"""Pytest plugin for a suite that people run: what it leaves out, and says so, and how long it waits.
+
+A test marked `slow`, or below one of the ini setting's `slow_folders`, drives servers that take long to
+start, or watches something for long. It is left out unless `--slow=all` or `--slow=only` is given, or its
+file or folder is named on the command line. The ini setting `timeout` is multiplied by the slowness of the
+machine.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from msgsvc_devkit.machine import (
+    PARTS,
+    REQUIRE_VARIABLE,
+    SLOW_PARTS,
+    has,
+    is_required,
+    patient,
+    slowness,
+)
+
+SLOW = "slow"
+FOLDERS = "slow_folders"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("suite").addoption(
+        "--slow",
+        choices=("no", "all", "only"),
+        default="no",
+        help="whether to run tests of servers that take long to start (default: no)",
+    )
+    parser.addini(FOLDERS, "folders whose tests are slow", type="paths")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{SLOW}: takes long; run by --slow=all and --slow=only")
+    parts = [part.name for part in (*PARTS, *SLOW_PARTS)]
+    if missing := [name for name in parts if is_required(name) and not has(name)]:
+        raise pytest.UsageError(
+            f"{REQUIRE_VARIABLE} asks for what is missing: {', '.join(missing)}"
+        )
+    if timeout := config.getini("timeout"):
+        config.option.timeout = config.option.timeout or patient(float(timeout))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # Written here and not in a header, which -q leaves out.
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(session.config, "workerinput"):
+        for line in opening_lines(session.config):
+            terminal.write_line(line)
+
+
+def opening_lines(config: pytest.Config) -> Iterator[str]:
+    """What this session leaves out, and how to get it."""
+    which = _chosen(config)
+    parts = {"no": PARTS, "all": (*PARTS, *SLOW_PARTS), "only": (*PARTS, *SLOW_PARTS)}[which]
+    for part in parts:
+        if not has(part.name):
+            yield f"left out: tests with {part.name}; to run them: {part.how}"
+    if which == "no":
+        yield "left out: slow tests; to run them: make test-all"
+    if slowness() > 1:
+        yield f"this machine is slow, so deadlines are {slowness():.1f} times as long"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    which, folders = _chosen(config), config.getini(FOLDERS)
+    if which == "all":
+        return
+    left_out = [item for item in items if is_slow(item, folders) is not (which == "only")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(left_out)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def is_slow(item: pytest.Item, folders: Sequence[Path]) -> bool:
+    """Whether the test is marked `slow` or below one of the folders."""
+    if item.get_closest_marker(SLOW) is not None:
+        return True
+    return any(folder in item.path.parents for folder in folders)
+
+
+def _chosen(config: pytest.Config) -> str:
+    """A test that somebody names is one that they want to run."""
+    is_named = config.args_source is pytest.Config.ArgsSource.ARGS
+    which: str = config.getoption("slow")
+    return "all" if is_named and which == "no" else which
