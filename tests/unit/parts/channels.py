@@ -44,8 +44,9 @@ class FaxSettings(Section):
 
 
 class Fax(RecordingChannel):
-    """Whether it was closed, and how it is when its platform is asked."""
+    """Its token, whether it was closed, and how it is when its platform is asked."""
 
+    token = ""
     is_closed = False
     health = ChannelHealth(ok=True, detail="Shop bot")
 
@@ -56,8 +57,10 @@ class Fax(RecordingChannel):
         self.is_closed = True
 
 
-def fax(_context: object, identity: ChannelIdentity, _settings: Section) -> Channel:
-    return Fax(identity)
+def fax(_context: object, identity: ChannelIdentity, settings: FaxSettings) -> Channel:
+    made = Fax(identity)
+    made.token = settings.token.get_secret_value()
+    return made
 
 
 FAX = ChannelKind("fax", FaxSettings, fax, operator_settings=frozenset({"base_url"}), title="Fax")
@@ -69,6 +72,13 @@ class FaxPlugin:
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:
         return [FAX]
+
+
+def the_fax(core: MemoryCore, key: str) -> Fax:
+    """The bot of that key."""
+    channel = core.channels[key]
+    assert isinstance(channel, Fax)
+    return channel
 
 
 def another_process(core: MemoryCore) -> Service:

@@ -1,88 +1,66 @@
-"""Bots that a messenger makes for a project: rules built from fakes."""
+"""Bots that a messenger makes for a project."""
 
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from msgsvc_core.channels import BotCreated, BotProfile, ChannelUser, DeliveryError, Reason
-from msgsvc_core.channels.project_channels.requests import (
-    FINISHED,
-    JOB,
-    OPEN_MS,
-    ChannelRequests,
-)
+from msgsvc_core.channels.project_channels.models import ChannelRequestAnswer, CreateChannelBody
+from msgsvc_core.channels.project_channels.request_store import ChannelRequest
+from msgsvc_core.channels.project_channels.requests import FINISHED, JOB, OPEN_MS, RANDOM
 from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_devkit import FakeContext, plugin_context
+from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.channel import RecordingBotMaker
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed, fake_settings
-from msgsvc_devkit.fakes.database import Answer
-from tests.unit.parts.test_own_channels import own_channels_of
+from msgsvc_devkit.contexts import JobInTest
+from msgsvc_devkit.core import PROJECT
 
 MANAGER = "messenger_a"
-CREATED = BotCreated(
-    update_id="1",
-    chat_id="7",
-    user=ChannelUser("7", "Ann"),
-    account="42",
-    username="Support_X_bot",
-)
+ACCOUNT = "42"
 
 
 @pytest.fixture
-def core() -> FakeContext:
-    core = plugin_context()
-    manager = core.channels.recording(MANAGER)
-    manager.bot_maker, manager.profile = RecordingBotMaker(), BotProfile("Factory", "factory")
-    return core
+async def core() -> AsyncIterator[MemoryCore]:
+    """A project may have one channel, whose bot `messenger_a` can make."""
+    async with memory_core(own_channels={"per_project": 1}) as core:
+        manager = core.recording(MANAGER)
+        manager.bot_maker, manager.profile = RecordingBotMaker(), BotProfile("Factory", "factory")
+        yield core
 
 
-def requests_of(core: FakeContext, own_channels: Any = None) -> ChannelRequests:
-    return ChannelRequests(
-        clock=core.clock,
-        jobs=core.jobs,
-        events=core.events,
-        channels=core.channels,
-        own_channels=own_channels or own_channels_of(core),
-        settings=fake_settings(),
-    )
+def maker_of(core: MemoryCore) -> RecordingBotMaker:
+    maker = core.recording(MANAGER).bot_maker
+    assert isinstance(maker, RecordingBotMaker)
+    maker.settings[ACCOUNT] = {}
+    return maker
 
 
-def row(core: FakeContext, **changed: Any) -> Answer:
-    now_ms = core.clock.now_ms()
-    values = {
-        "project_id": PROJECT,
-        "request_id": "chr_1",
-        "name": "support",
-        "plugin": "recording",
-        "manager": MANAGER,
-        "username": "support_x_bot",
-        "status": "made",
-        "account": "42",
-        "detail": None,
-        "created_at_ms": now_ms,
-        "expires_at_ms": now_ms + OPEN_MS,
-    }
-    return [{**values, **changed}]
+async def requested(core: MemoryCore, tx: Tx, name: str = "support") -> ChannelRequest:
+    return await core.service.channel_requests.create(tx, PROJECT, name, "recording")
 
 
-class Refuses:
-    """Own channels, of which there can be no more."""
+async def bot_made(core: MemoryCore, tx: Tx, username: str) -> None:
+    """The platform tells of a bot that somebody made."""
+    user = ChannelUser("7", "Ann")
+    created = BotCreated(update_id="1", chat_id="7", user=user, account=ACCOUNT, username=username)
+    await core.service.channel_requests.record(tx, MANAGER, created)
 
-    async def create(self, tx: Tx, project_id: str, body: object) -> None:
-        raise Conflict("a project has at most {limit} channels of its own", limit=2)
+
+async def shown(core: MemoryCore, tx: Tx, request: ChannelRequest) -> ChannelRequestAnswer:
+    """The request as it is stored."""
+    requests = core.service.channel_requests
+    return requests.answer(await requests.get(tx, PROJECT, request.request_id), "Shop")
 
 
-async def test_a_request_has_a_username_that_nobody_can_guess_and_a_link(core: FakeContext) -> None:
-    requests = requests_of(core)
-    answers: list[Answer] = [0, [{"count": 0}], [{"count": 0}], [], 1]
-    made = [
-        await requests.create(FakeTx(answers=list(answers)), PROJECT, "support", "recording")
-        for _ in range(2)
-    ]
+async def test_a_request_has_a_username_that_nobody_can_guess_and_a_link(
+    core: MemoryCore, tx: Tx
+) -> None:
+    requests = core.service.channel_requests
+    made = [await requested(core, tx) for _ in range(2)]
 
     assert len({each.username for each in made}) == 2
-    assert len(made[0].username) == len("support__bot") + 10
+    assert len(made[0].username) == len("support__bot") + RANDOM
     assert made[0].username in (requests.link(made[0], "Shop") or "")
     core.clock.advance(OPEN_MS / 1000 - 1)
     assert not requests.has_expired(made[0])
@@ -90,93 +68,141 @@ async def test_a_request_has_a_username_that_nobody_can_guess_and_a_link(core: F
     assert requests.has_expired(made[0])
 
 
-async def test_without_a_bot_that_makes_others_nothing_is_asked(core: FakeContext) -> None:
-    core.channels.recording(MANAGER).profile = None
+async def test_a_later_request_for_a_channel_replaces_the_one_before(
+    core: MemoryCore, tx: Tx
+) -> None:
+    first, second = await requested(core, tx), await requested(core, tx)
 
-    assert requests_of(core).manager("recording") is None
+    assert (await shown(core, tx, first)).status == "cancelled"
+    assert (await shown(core, tx, second)).status == "waiting"
+
+
+async def test_a_request_that_waits_takes_the_place_of_a_channel(core: MemoryCore, tx: Tx) -> None:
+    await requested(core, tx)
+
+    with pytest.raises(Conflict, match="at most 1 channels"):
+        await requested(core, tx, "sales")
+
+
+async def test_without_a_bot_that_makes_others_nothing_is_asked(core: MemoryCore, tx: Tx) -> None:
+    core.recording(MANAGER).profile = None
+
+    assert core.service.channel_requests.manager("recording") is None
     with pytest.raises(ValidationFailed):
-        await requests_of(core).create(FakeTx(), PROJECT, "support", "recording")
+        await requested(core, tx)
 
 
-@pytest.mark.parametrize("is_asked", [True, False])
-async def test_only_a_bot_that_was_asked_for_is_connected(
-    core: FakeContext, is_asked: bool
+async def test_only_a_bot_that_was_asked_for_is_connected(core: MemoryCore, tx: Tx) -> None:
+    request = await requested(core, tx)
+    await bot_made(core, tx, "support_x_bot")
+    assert await core.jobs_named(tx, JOB) == []
+    # Platforms keep the case in which people write it.
+    await bot_made(core, tx, request.username.capitalize())
+
+    [job] = await core.jobs_named(tx, JOB)
+    assert job.payload == {"project_id": PROJECT, "request_id": request.request_id}
+
+
+async def made(core: MemoryCore) -> tuple[ChannelRequest, Job]:
+    """A request whose bot was made, and the job that connects it."""
+    async with core.db.transaction() as tx:
+        request = await requested(core, tx)
+        await bot_made(core, tx, request.username)
+        [job] = await core.jobs_named(tx, JOB)
+    return request, job
+
+
+async def connected(core: MemoryCore, request: ChannelRequest, job: Job) -> ChannelRequestAnswer:
+    """The request after its job."""
+    await core.service.channel_requests.connect(JobInTest(core.db), [job])
+    async with core.db.read() as tx:
+        return await shown(core, tx, request)
+
+
+async def test_a_bot_that_was_made_becomes_the_channel(core: MemoryCore) -> None:
+    maker_of(core)
+    request, job = await made(core)
+    assert (await connected(core, request, job)).status == "connected"
+
+    async with core.db.read() as tx:
+        channel = await core.service.own_channels.get(tx, PROJECT, "support")
+    assert channel.channel_id in core.channels
+    [event] = core.emitted
+    assert (event.name, event.data["status"]) == (FINISHED, "connected")
+
+
+async def test_a_bot_for_which_there_is_no_room_any_more_fails_its_request(
+    core: MemoryCore,
 ) -> None:
-    tx = FakeTx(answers=[row(core) if is_asked else []])
-    await requests_of(core).record(tx, MANAGER, CREATED)
+    maker_of(core)
+    request, job = await made(core)
+    async with core.db.transaction() as tx:
+        sales = CreateChannelBody(name="sales", plugin="recording")
+        await core.service.own_channels.create(tx, PROJECT, sales)
 
-    assert tx.statements[0][1]["username"] == "support_x_bot"
-    assert len(core.jobs.named(JOB)) == is_asked
+    check_failed(core, await connected(core, request, job), "at most 1 channels")
 
 
-@pytest.mark.parametrize(
-    ("failure", "status", "detail"),
-    [
-        (None, "failed", "at most 2 channels"),
-        (DeliveryError(Reason.INVALID_MESSAGE, "user not found"), "failed", "user not found"),
-    ],
-)
-async def test_what_can_not_be_connected_ends_the_request(
-    core: FakeContext, failure: DeliveryError | None, status: str, detail: str
-) -> None:
-    maker = core.channels.recording(MANAGER).bot_maker
-    assert isinstance(maker, RecordingBotMaker)
-    maker.settings["42"] = {}
-    maker.failures += [failure] if failure else []
-    requests = requests_of(core, Refuses())
-    await requests.record(FakeTx(answers=[row(core)]), MANAGER, CREATED)
-    [new] = core.jobs.named(JOB)
-    core.db.answers += [row(core), row(core)]
-    await requests.connect(FakeJobContext(core.db), [claimed(new)])
+async def test_a_bot_that_the_platform_does_not_know_fails_its_request(core: MemoryCore) -> None:
+    refused = DeliveryError(Reason.INVALID_MESSAGE, "user not found")
+    maker_of(core).failures.append(refused)
+    request, job = await made(core)
 
-    written = core.db.statements[-1][1]
-    assert written["status"] == status
-    assert detail in written["detail"]
-    [event] = core.events.emitted
+    check_failed(core, await connected(core, request, job), "user not found")
+
+
+def check_failed(core: MemoryCore, answer: ChannelRequestAnswer, why: str) -> None:
+    assert answer.status == "failed"
+    assert answer.detail is not None
+    assert why in answer.detail
+    [event] = core.emitted
     assert event.name == FINISHED
-    assert (event.data["status"], event.data["detail"]) == ("failed", written["detail"])
+    assert (event.data["status"], event.data["detail"]) == ("failed", answer.detail)
 
 
-async def test_a_platform_that_is_away_is_asked_again(core: FakeContext) -> None:
-    maker = core.channels.recording(MANAGER).bot_maker
-    assert isinstance(maker, RecordingBotMaker)
-    maker.failures.append(DeliveryError(Reason.PLATFORM_UNAVAILABLE, "no answer"))
-    requests = requests_of(core)
-    await requests.record(FakeTx(answers=[row(core)]), MANAGER, CREATED)
-    core.db.answers += [row(core)]
-
+async def test_a_platform_that_is_away_is_asked_again(core: MemoryCore) -> None:
+    away = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "no answer")
+    maker_of(core).failures.append(away)
+    request, job = await made(core)
     with pytest.raises(DeliveryError):
-        await requests.connect(FakeJobContext(core.db), [claimed(core.jobs.named(JOB)[0])])
+        await connected(core, request, job)
+
+    assert core.emitted == []
+    assert (await connected(core, request, job)).status == "connected"
 
 
-@pytest.mark.parametrize(
-    ("changed", "shown"),
-    [
-        ({"status": "made"}, "connecting"),
-        ({"status": "done"}, "connected"),
-        ({"status": "failed", "detail": "gone"}, "failed"),
-        ({"status": "cancelled"}, "cancelled"),
-        ({"status": "waiting", "expires_at_ms": 0}, "expired"),
-    ],
-)
+@pytest.mark.parametrize("status", ["connecting", "connected", "failed", "cancelled", "expired"])
 async def test_what_does_not_wait_has_no_link_and_is_not_cancelled(
-    core: FakeContext, changed: dict[str, Any], shown: str
+    core: MemoryCore, status: str
 ) -> None:
-    requests = requests_of(core)
-    request = await requests.get(FakeTx(answers=[row(core, **changed)]), PROJECT, "chr_1")
-    answer = requests.answer(request, "Shop")
+    requests, maker = core.service.channel_requests, maker_of(core)
+    if status in {"connecting", "connected", "failed"}:
+        request, job = await made(core)
+        if status == "failed":
+            maker.failures.append(DeliveryError(Reason.INVALID_MESSAGE, "gone"))
+        if status != "connecting":
+            await connected(core, request, job)
+    async with core.db.transaction() as tx:
+        if status in {"cancelled", "expired"}:
+            request = await requested(core, tx)
+        if status == "cancelled":
+            await requests.cancel(tx, PROJECT, request.request_id)
+        if status == "expired":
+            core.clock.advance(OPEN_MS / 1000)
+        answer = await shown(core, tx, request)
 
-    assert (answer.status, answer.link, answer.detail) == (shown, None, changed.get("detail"))
-    with pytest.raises(Conflict, match=shown):
-        tx = FakeTx(answers=[[], row(core, **changed)])
-        await requests.cancel(tx, PROJECT, "chr_1")
+        detail = "gone" if status == "failed" else None
+        assert (answer.status, answer.link, answer.detail) == (status, None, detail)
+        with pytest.raises(Conflict, match=status):
+            await requests.cancel(tx, PROJECT, request.request_id)
 
 
-async def test_a_request_that_waits_is_cancelled_by_one_statement(core: FakeContext) -> None:
-    tx = FakeTx(answers=[row(core, status="cancelled")])
-    cancelled = await requests_of(core).cancel(tx, PROJECT, "chr_1")
+async def test_a_request_that_waits_is_cancelled(core: MemoryCore, tx: Tx) -> None:
+    requests, request = core.service.channel_requests, await requested(core, tx)
+    assert (await shown(core, tx, request)).link is not None
+    cancelled = await requests.cancel(tx, PROJECT, request.request_id)
 
     assert cancelled.status == "cancelled"
-    assert len(tx.statements) == 1
+    assert (await shown(core, tx, request)).status == "cancelled"
     with pytest.raises(NotFound):
-        await requests_of(core).cancel(FakeTx(answers=[[], []]), PROJECT, "chr_2")
+        await requests.cancel(tx, PROJECT, "chr_2")

@@ -1,339 +1,276 @@
-"""Channels that projects bring, and how processes keep up with them: rules built from fakes."""
+"""Channels that projects bring, and how processes keep up with them."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from msgsvc_core.channels import ChannelIdentity
-from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth
-from msgsvc_core.channels.kinds import ChannelKind, WrongSettings
+from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.contract import Channel, ChannelHealth
+from msgsvc_core.channels.kinds import ChannelKind
 from msgsvc_core.channels.project_channels.models import (
     CreateChannelBody,
     OwnChannel,
     UpdateChannelBody,
     row_of,
 )
-from msgsvc_core.channels.project_channels.service import ProjectChannels
-from msgsvc_core.channels.project_channels.sync import ChannelSync
-from msgsvc_core.config.settings import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.channel import RecordingChannel
-from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeTx, fake_settings
-from msgsvc_devkit.fakes.database import Answer
-from tests.unit.parts import rows
-from tests.unit.parts.outbound import states_of
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit import MemoryCore, memory_core
+from msgsvc_devkit.core import PROJECT
+from tests.unit.parts.channels import FaxPlugin, FaxSettings, another_process, put_state, the_fax
 from tests.unit.parts.rows import NOW_MS
 
 KEY = "chn_1"
 
 
-class FaxSettings(Section):
-    """Of a kind whose bots have a token."""
+class PigeonPlugin:
+    """Registers the channel kind `pigeon`, of which none can be made."""
 
-    token: SecretStr
-    lines: int = 1
-
-
-class Fax(RecordingChannel):
-    """A bot whose token is not taken any more."""
-
-    async def check(self) -> ChannelHealth:
-        return ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
-
-
-def create_fax(_context: object, identity: ChannelIdentity, _settings: Section) -> Channel:
-    return Fax(identity)
-
-
-FAX = ChannelKind("fax", FaxSettings, create_fax)
-
-
-def row(core: FakeContext, options: Mapping[str, Any] | None = None, **fields: Any) -> OwnChannel:
-    """The project's channel `support`, as it was made in revision 1."""
-    sealed = core.secrets.encrypt(json.dumps(options or {"token": "t"}), row_of(KEY))
-    made = OwnChannel(PROJECT, "support", KEY, "fax", sealed, 1, NOW_MS, NOW_MS)
-    return replace(made, **fields)
-
-
-def found(*channels: OwnChannel) -> Answer:
-    found = [rows.row_of(channel) for channel in channels]
-    return [{**values, "settings": values["sealed"]} for values in found]
-
-
-def revision(number: int) -> Answer:
-    return [{"revision": number}]
-
-
-# ---- following ----------------------------------------------------------------------------------
-
-
-class Registry:
-    """Keeps which channels there are; a kind that is not `fax` can't be made."""
-
-    def __init__(self) -> None:
-        self.options: dict[str, Mapping[str, Any]] = {}
-        self.broken: dict[str, str] = {}
-        self.profiles: list[BotProfile] = []
-
-    def register(
-        self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
-    ) -> None:
-        if kind_name == "pigeon":
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        def fly(_context: object, _identity: ChannelIdentity, _settings: FaxSettings) -> Channel:
             raise RuntimeError("it flew away")
-        if kind_name != "fax":
-            raise WrongSettings("there is no such kind", field="plugin")
-        self.options[identity.key] = options
 
-    def register_broken(self, identity: ChannelIdentity, why: str) -> None:
-        self.broken[identity.key] = why
-
-    def unregister(self, key: str) -> None:
-        self.options.pop(key, None)
-
-    def set_profile(self, key: str, settings_digest: str, profile: BotProfile) -> None:
-        self.profiles.append(profile)
-
-
-def sync_of(core: FakeContext, registry: Registry) -> ChannelSync:
-    return ChannelSync(db=core.db, secrets=core.secrets, channels=registry, follow_s=1)
-
-
-def ids(*keys: str) -> Answer:
-    return [{"channel_id": key} for key in keys]
-
-
-NO_BOTS: Answer = []
-
-
-async def test_what_another_process_made_and_removed_is_followed() -> None:
-    core, registry = plugin_context(), Registry()
-    sync = sync_of(core, registry)
-    core.db.answers += [revision(1), found(row(core)), ids(KEY), NO_BOTS]
-    await sync.refresh()
-    assert registry.options == {KEY: {"token": "t"}}
-    # As long as the number does not grow, nothing else is asked.
-    core.db.answers += [revision(1)]
-    await sync.refresh()
-    core.db.answers += [revision(2), [], ids(), NO_BOTS]
-    await sync.refresh()
-
-    assert registry.options == {}
-
-
-async def test_an_older_row_does_not_take_the_place_of_a_newer_one() -> None:
-    core, registry = plugin_context(), Registry()
-    sync = sync_of(core, registry)
-    sync.apply(row(core, {"token": "new"}, revision=3))
-    sync.apply(row(core, {"token": "old"}, revision=2))
-    assert registry.options[KEY] == {"token": "new"}
-    sync.remove(KEY, 4)
-    sync.apply(row(core, {"token": "late"}, revision=3))
-
-    assert KEY not in registry.options
-    assert not sync.has(row(core, revision=3))
-
-
-async def test_what_was_made_here_a_moment_ago_is_not_taken_away_by_an_older_look() -> None:
-    core, registry = plugin_context(), Registry()
-    sync = sync_of(core, registry)
-    sync.apply(row(core, revision=5))
-    core.db.answers += [revision(4), [], ids(), NO_BOTS]
-    await sync.refresh()
-
-    assert KEY in registry.options
-
-
-async def test_a_channel_that_cannot_be_made_is_broken_and_holds_up_no_other() -> None:
-    core, registry = plugin_context(), Registry()
-    sync = sync_of(core, registry)
-    of_others = row(core, channel_id="chn_2")
-    sync.apply(of_others)
-    sync.apply(row(core, channel_id="chn_3", plugin="pigeon", sealed=sealed(core, "chn_3")))
-    sync.apply(row(core, channel_id="chn_4", plugin="telex", sealed=sealed(core, "chn_4")))
-
-    # Settings are bound to their channel: those of another are not to be read.
-    assert set(registry.broken) == {"chn_2", "chn_3", "chn_4"}
-    assert registry.broken["chn_3"] == "it can't be made: RuntimeError"
-    assert "no such kind" in registry.broken["chn_4"]
-
-
-def sealed(core: FakeContext, key: str) -> str:
-    return core.secrets.encrypt('{"token": "t"}', row_of(key))
-
-
-# ---- their rules --------------------------------------------------------------------------------
-
-
-async def nobody_came(_tx: Tx, _project_id: str, _key: str) -> bool:
-    return False
-
-
-def own_channels_of(core: FakeContext, has_subscribers: Any = nobody_came) -> ProjectChannels:
-    return ProjectChannels(
-        clock=core.clock,
-        db=core.db,
-        secrets=core.secrets,
-        channels=core.channels,
-        sync=sync_of(core, Registry()),
-        states=states_of(core),
-        has_subscribers=has_subscribers,
-        settings=fake_settings(own_channels={"per_project": 2}),
-    )
+        return [ChannelKind("pigeon", FaxSettings, fly)]
 
 
 @pytest.fixture
-def core() -> FakeContext:
-    """A service whose projects may have a fax."""
-    return plugin_context(channels=FakeChannels(kinds=[FAX]))
+async def core() -> AsyncIterator[MemoryCore]:
+    """A service whose projects may have two channels."""
+    extra = [("fax", FaxPlugin()), ("pigeon", PigeonPlugin())]
+    async with memory_core(extra_plugins=extra, own_channels={"per_project": 2}) as core:
+        yield core
+
+
+def row(core: MemoryCore, options: Mapping[str, Any] | None = None, **changes: Any) -> OwnChannel:
+    """The project's channel `support`, as it was made in revision 1."""
+    key = changes.get("channel_id", KEY)
+    values = {
+        "project_id": PROJECT,
+        "name": "support",
+        "channel_id": KEY,
+        "plugin": "fax",
+        "sealed": core.secrets.encrypt(json.dumps(options or {"token": "t"}), row_of(key)),
+        "revision": 1,
+        "created_at_ms": NOW_MS,
+        "updated_at_ms": NOW_MS,
+    }
+    return OwnChannel(**{**values, **changes})
 
 
 def body(name: str = "support", plugin: str = "fax", **settings: Any) -> CreateChannelBody:
     return CreateChannelBody(name=name, plugin=plugin, settings=settings or {"token": "t"})
 
 
-def count(number: int) -> Answer:
-    return [{"count": number}]
+async def made(core: MemoryCore, **settings: Any) -> OwnChannel:
+    """The project's channel `support`, which works."""
+    async with core.db.transaction() as tx:
+        return await core.service.own_channels.create(tx, PROJECT, body(**settings))
+
+
+def options_of(core: MemoryCore, channel: OwnChannel) -> dict[str, Any]:
+    """The settings that are stored."""
+    sealed = core.secrets.decrypt(channel.sealed, row_of(channel.channel_id))
+    found: dict[str, Any] = json.loads(sealed)
+    return found
+
+
+# ---- following ----------------------------------------------------------------------------------
+
+
+async def test_what_another_process_made_and_removed_is_followed(core: MemoryCore) -> None:
+    sync, other = core.service.channel_sync, another_process(core)
+    async with core.db.transaction() as tx:
+        channel = await other.own_channels.create(tx, PROJECT, body(token="t"))
+    assert channel.channel_id not in core.channels
+    await sync.refresh()
+    assert the_fax(core, channel.channel_id).token == "t"
+    async with core.db.transaction() as tx:
+        await other.own_channels.delete(tx, PROJECT, "support")
+    await sync.refresh()
+
+    assert channel.channel_id not in core.channels
+
+
+async def test_nothing_is_read_as_long_as_the_revision_does_not_grow(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        channel = await another_process(core).own_channels.create(tx, PROJECT, body())
+    await core.service.channel_sync.refresh()
+    async with core.db.transaction() as tx:
+        await tx.execute("DELETE FROM core_channels", {})
+    await core.service.channel_sync.refresh()
+
+    assert channel.channel_id in core.channels
+
+
+async def test_an_older_row_does_not_take_the_place_of_a_newer_one(core: MemoryCore) -> None:
+    sync = core.service.channel_sync
+    sync.apply(row(core, {"token": "new"}, revision=3))
+    sync.apply(row(core, {"token": "old"}, revision=2))
+    assert the_fax(core, KEY).token == "new"
+    sync.remove(KEY, 4)
+    sync.apply(row(core, {"token": "late"}, revision=3))
+
+    assert KEY not in core.channels
+    assert not sync.has(row(core, revision=3))
+
+
+async def test_what_was_made_here_a_moment_ago_is_not_taken_away_by_an_older_look(
+    core: MemoryCore,
+) -> None:
+    other = await made(core)
+    # Committed after the look.
+    core.service.channel_sync.apply(row(core, name="sales", revision=other.revision + 1))
+    await core.service.channel_sync.refresh()
+
+    assert KEY in core.channels
+
+
+async def test_a_channel_that_cannot_be_made_is_broken_and_holds_up_no_other(
+    core: MemoryCore,
+) -> None:
+    sync = core.service.channel_sync
+    # Settings are bound to their channel: those of another are not to be read.
+    sync.apply(row(core, channel_id="chn_2", sealed=row(core).sealed))
+    sync.apply(row(core, name="sales", channel_id="chn_3", plugin="pigeon"))
+    sync.apply(row(core, name="news", channel_id="chn_4", plugin="telex"))
+    sync.apply(row(core, name="fax"))
+
+    broken = {each.key: each.why for each in core.channels.own if isinstance(each, BrokenChannel)}
+    assert set(broken) == {"chn_2", "chn_3", "chn_4"}
+    assert broken["chn_3"] == "it can't be made: RuntimeError"
+    assert "no loaded plugin" in broken["chn_4"]
+    assert the_fax(core, KEY).token == "t"
+
+
+# ---- their rules --------------------------------------------------------------------------------
 
 
 async def test_a_token_is_kept_sealed_and_the_channel_works_after_the_commit(
-    core: FakeContext,
+    core: MemoryCore,
 ) -> None:
-    tx = FakeTx(answers=[count(0), [], revision(7), 1])
-    made = await own_channels_of(core).create(tx, PROJECT, body(token="t-1234"))
+    async with core.db.transaction() as tx:
+        channel = await core.service.own_channels.create(tx, PROJECT, body(token="t-1234"))
+        assert channel.channel_id not in core.channels
 
-    assert made.revision == 7
-    assert "t-1234" not in tx.statements[-1][1]["sealed"]
-    assert json.loads(core.secrets.decrypt(made.sealed, row_of(made.channel_id))) == {
-        "token": "t-1234"
-    }
+    assert "t-1234" not in channel.sealed
+    assert options_of(core, channel) == {"token": "t-1234"}
+    assert the_fax(core, channel.channel_id).token == "t-1234"
 
 
-@pytest.mark.parametrize(
-    ("asked", "answers", "why"),
-    [
-        (body(), [count(2)], "at most 2 channels"),
-        (body("messenger_a"), [count(0), []], "of the kind 'recording'"),
-    ],
-)
-async def test_a_project_has_so_many_channels_and_none_in_the_name_of_another_kind(
-    core: FakeContext, asked: CreateChannelBody, answers: list[Answer], why: str
+async def test_a_project_has_so_many_channels(core: MemoryCore, tx: Tx) -> None:
+    for name in ("support", "sales"):
+        await core.service.own_channels.create(tx, PROJECT, body(name))
+
+    with pytest.raises(Conflict, match="at most 2 channels"):
+        await core.service.own_channels.create(tx, PROJECT, body("news"))
+
+
+async def test_a_project_has_no_channel_in_the_name_of_another_kind(
+    core: MemoryCore, tx: Tx
 ) -> None:
-    with pytest.raises(Conflict, match=why):
-        await own_channels_of(core).create(FakeTx(answers=answers), PROJECT, asked)
+    with pytest.raises(Conflict, match="of the kind 'recording'"):
+        await core.service.own_channels.create(tx, PROJECT, body("messenger_a"))
 
 
-async def test_a_name_is_used_once_and_after_a_removal_for_the_same_people(
-    core: FakeContext,
-) -> None:
-    own_channels = own_channels_of(core)
+async def test_a_name_is_used_once(core: MemoryCore, tx: Tx) -> None:
+    await core.service.own_channels.create(tx, PROJECT, body())
+
     with pytest.raises(Conflict, match="already"):
-        tx = FakeTx(answers=[count(1), found(row(core))])
-        await own_channels.create(tx, PROJECT, body())
-    removed = found(row(core, removed_at_ms=NOW_MS))
-    tx = FakeTx(answers=[count(0), removed, revision(9), 1])
-
-    assert (await own_channels.create(tx, PROJECT, body())).channel_id == KEY
+        await core.service.own_channels.create(tx, PROJECT, body())
 
 
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (body(plugin="pigeon"), "plugin: no loaded plugin"),
+        (body(plugin="telex"), "plugin: no loaded plugin"),
         (body(lines=2), r"settings\.token"),
         (body(token="t", colour="red"), r"settings\.colour"),
     ],
 )
 async def test_settings_that_the_kind_does_not_take_are_refused_by_name(
-    core: FakeContext, asked: CreateChannelBody, why: str
+    core: MemoryCore, tx: Tx, asked: CreateChannelBody, why: str
 ) -> None:
     with pytest.raises(ValidationFailed, match=why):
-        await own_channels_of(core).create(FakeTx(), PROJECT, asked)
+        await core.service.own_channels.create(tx, PROJECT, asked)
 
 
-async def test_what_a_change_leaves_out_stays_and_null_is_the_default(core: FakeContext) -> None:
-    before = row(core, {"token": "t", "lines": 3})
-    tx = FakeTx(answers=[found(before), revision(2), 1, 0, 0])
-    changed = await own_channels_of(core).update(
+async def test_what_a_change_leaves_out_stays_and_null_is_the_default(
+    core: MemoryCore, tx: Tx
+) -> None:
+    channel = await core.service.own_channels.create(tx, PROJECT, body(token="t", lines=3))
+    await put_state(tx, channel.channel_id, status="stopped", paused_until_ms=NOW_MS + 1)
+    changed = await core.service.own_channels.update(
         tx, PROJECT, "support", UpdateChannelBody(settings={"lines": None})
     )
 
-    assert json.loads(core.secrets.decrypt(changed.sealed, row_of(KEY))) == {"token": "t"}
+    assert options_of(core, changed) == {"token": "t"}
     # The same bot: what is known of its platform's pause still holds.
-    assert tx.statements[3][0].startswith("UPDATE core_channel_states SET status = 'working'")
+    state = await core.service.channel_states.find(tx, channel.channel_id)
+    assert state is not None
+    assert (state.status, state.paused_until_ms) == ("working", NOW_MS + 1)
 
 
-async def test_of_another_bots_state_nothing_is_kept(core: FakeContext) -> None:
-    tx = FakeTx(answers=[found(row(core)), revision(2), 1, 1])
-    await own_channels_of(core).update(
+async def test_of_another_bots_state_nothing_is_kept(core: MemoryCore, tx: Tx) -> None:
+    channel = await core.service.own_channels.create(tx, PROJECT, body())
+    await put_state(tx, channel.channel_id, paused_until_ms=NOW_MS + 1)
+    await core.service.own_channels.update(
         tx, PROJECT, "support", UpdateChannelBody(settings={"token": "other"})
     )
 
-    assert tx.statements[3][0].startswith("DELETE FROM core_channel_states")
+    assert await core.service.channel_states.find(tx, channel.channel_id) is None
 
 
-async def test_settings_that_no_key_reads_are_entered_anew(core: FakeContext) -> None:
-    lost = found(row(core, sealed="unreadable"))
+async def test_settings_that_no_key_reads_are_entered_anew(core: MemoryCore, tx: Tx) -> None:
+    own_channels = core.service.own_channels
+    await own_channels.create(tx, PROJECT, body())
+    await tx.execute("UPDATE core_channels SET settings = 'unreadable'", {})
     with pytest.raises(ValidationFailed, match="token"):
-        await own_channels_of(core).update(
-            FakeTx(answers=[lost]), PROJECT, "support", UpdateChannelBody(settings={"lines": 2})
-        )
-    [shown] = await own_channels_of(core).answers(
-        FakeTx(answers=[[], []]), [row(core, sealed="unreadable")]
-    )
+        await own_channels.update(tx, PROJECT, "support", UpdateChannelBody(settings={"lines": 2}))
+    [shown] = await own_channels.answers(tx, [await own_channels.get(tx, PROJECT, "support")])
 
     assert (shown.status, shown.settings, shown.secrets) == ("broken", {}, [])
 
 
 @pytest.mark.parametrize("people", [True, False])
 async def test_a_channel_by_which_people_came_stays_as_a_name(
-    core: FakeContext, people: bool
+    core: MemoryCore, tx: Tx, people: bool
 ) -> None:
-    async def came(_tx: Tx, _project_id: str, _key: str) -> bool:
-        return people
+    own_channels = core.service.own_channels
+    channel = await own_channels.create(tx, PROJECT, body())
+    if people:
+        await core.person(tx, channel="support", bot=channel.channel_id)
+    await own_channels.delete(tx, PROJECT, "support")
+    kept = await tx.fetch_all("SELECT settings FROM core_channels", {})
 
-    removal = [1] if people else [0, 0, 0, 1]
-    tx = FakeTx(answers=[found(row(core)), *removal, 1, 1, 1, 1, revision(3)])
-    await own_channels_of(core, came).delete(tx, PROJECT, "support")
-
-    is_kept = "SET settings = ''" in tx.statements[1][0]
-    assert is_kept is people
-
-
-async def test_what_was_removed_is_not_found(core: FakeContext) -> None:
-    tx = FakeTx(answers=[found(row(core, removed_at_ms=NOW_MS))])
-
+    assert [each["settings"] for each in kept] == ([""] if people else [])
     with pytest.raises(NotFound):
-        await own_channels_of(core).get(tx, PROJECT, "support")
+        await own_channels.get(tx, PROJECT, "support")
+    # Of the same people, if there are any.
+    again = await own_channels.create(tx, PROJECT, body())
+    assert (again.channel_id == channel.channel_id) is people
 
 
-async def test_secrets_are_shown_by_name_beside_what_the_platform_says(core: FakeContext) -> None:
-    stopped = {"status": "stopped", "detail": "Unauthorized", "channel": KEY}
-    rest = dict.fromkeys(
-        (
-            "outage_since_ms",
-            "outage_detail",
-            "interrupted_since_ms",
-            "interrupted_reason",
-            "interrupted_detail",
-        )
-    )
-    tx = FakeTx(answers=[[{**stopped, **rest}], []])
-    [shown] = await own_channels_of(core).answers(tx, [row(core, {"token": "t", "lines": 2})])
+async def test_secrets_are_shown_by_name_beside_what_the_platform_says(
+    core: MemoryCore, tx: Tx
+) -> None:
+    channel = await core.service.own_channels.create(tx, PROJECT, body(token="t", lines=2))
+    await put_state(tx, channel.channel_id, status="stopped", detail="Unauthorized")
+    [shown] = await core.service.own_channels.answers(tx, [channel])
 
     assert (shown.settings, shown.secrets) == ({"lines": 2}, ["token"])
     assert (shown.status, shown.detail) == ("stopped", "Unauthorized")
 
 
-async def test_a_check_that_finds_a_revoked_token_stops_the_bot(core: FakeContext) -> None:
-    core.channels.register(ChannelIdentity("support", KEY, PROJECT), "fax", {"token": "t"})
-    core.db.answers += [found(row(core)), 1, []]
-    health, reception = await own_channels_of(core).check(PROJECT, "support")
+async def test_a_check_that_finds_a_revoked_token_stops_the_bot(core: MemoryCore) -> None:
+    channel = await made(core)
+    revoked = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
+    the_fax(core, channel.channel_id).health = revoked
+    health, reception = await core.service.own_channels.check(PROJECT, "support")
 
     assert (health.revoked, reception) == (True, None)
-    assert core.events.names == ["channel.stopped"]
+    assert core.event_names == ["channel.stopped"]
