@@ -1,346 +1,375 @@
-"""What becomes of steps that are due, built from fakes."""
+"""What becomes of steps that are due."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
-from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.jobs import NewJob, Stopping
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.events import Event
+from msgsvc_core.jobs import Job, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
-from msgsvc_core.kernel.json import from_json
-from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, claimed
-from msgsvc_drip import plugin
-from msgsvc_drip.definition import Delay, DripDefinition, Step, StepMessage, When
-from msgsvc_drip.due_store import DueStep
-from msgsvc_drip.jobs import REMOVED_AT_ONCE, DripJobs
-from msgsvc_drip.models import Enrollment
-from msgsvc_drip.planning import Candidate, Plan, Planner
-from msgsvc_drip.receivers import Receivers
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.messages.templates.models import CreateTemplateBody
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit import MemoryCore, memory_core
+from msgsvc_devkit.contexts import JobInTest
+from msgsvc_devkit.core import PROJECT
+from msgsvc_drip import jobs
+from msgsvc_drip.definition import Delay, Step, StepMessage, When
+from msgsvc_drip.jobs import DripJobs
+from msgsvc_drip.models import Drip, Enrollment
 from msgsvc_drip.service import REMOVE, Drips
-from msgsvc_drip.settings import DripSettings
 from msgsvc_drip.step_runner import StepRunner
 
-from .chain import ANNA_IN_IT, BYE, CHAIN, DEFINITION, HELLO, checks, contents, with_steps
+from .chain import BYE, HELLO, create_chain, enroll, enrollments
+
+
+class Meanwhile:
+    """A billing plugin, which is asked after the steps are read and before they are written."""
+
+    def __init__(self) -> None:
+        self.happens: Callable[[], Awaitable[object]] | None = None
+
+    @hookimpl
+    async def check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
+        if self.happens is not None:
+            happens, self.happens = self.happens, None
+            await happens()
 
 
 @pytest.fixture
-def core() -> FakeContext:
-    return plugin_context(plugin=plugin)
+def meanwhile() -> Meanwhile:
+    return Meanwhile()
 
 
-def planner(core: FakeContext) -> Planner:
-    return Planner(
-        billing=core.billing,
-        messages=core.messages,
-        contents=partial(contents, core),
-        receivers=receivers(core),
-        late_minutes=60,
-    )
+@pytest.fixture
+async def core(meanwhile: Meanwhile) -> AsyncIterator[MemoryCore]:
+    plugins = [("meanwhile", meanwhile)]
+    async with memory_core(plugins=["drip"], extra_plugins=plugins, drip={"batch": 5}) as core:
+        yield core
 
 
-def receivers(core: FakeContext) -> Receivers:
-    return Receivers(db=core.db, routes=core.routes, subscribers=core.subscribers)
+async def chain_with(core: MemoryCore, *steps: Step, people: int = 1, **columns: Any) -> Drip:
+    """A chain in which people are, `sub_1` and so on, whose first step is due after its delay."""
+    async with core.db.transaction() as tx:
+        chain = await create_chain(core, tx, *steps)
+        for number in range(1, people + 1):
+            await enroll(core, tx, chain, f"sub_{number}", **columns)
+    return chain
 
 
-def candidate(
-    core: FakeContext,
-    definition: DripDefinition = DEFINITION,
-    person: Subscriber | None = None,
-    **fields: Any,
-) -> Candidate:
-    """Somebody whose step is due now."""
-    row = replace(ANNA_IN_IT, **{"due_at_ms": core.clock.now_ms(), **fields})
-    return Candidate(DueStep(row, 0), definition, person or core.subscribers.person())
+async def people_in(core: MemoryCore, chain: Drip) -> list[Enrollment]:
+    async with core.db.read() as tx:
+        return await enrollments(core, tx, chain)
 
 
-async def plan(core: FakeContext, *candidates: Candidate) -> list[Plan]:
-    return await planner(core).plan_all(candidates, core.clock.now_ms())
+async def person_in(core: MemoryCore, chain: Drip) -> Enrollment:
+    """The only one."""
+    [enrollment] = await people_in(core, chain)
+    return enrollment
+
+
+async def texts(core: MemoryCore) -> list[str]:
+    """What has been queued so far."""
+    async with core.db.read() as tx:
+        return [message.content.text for message in await core.messages_queued(tx)]
+
+
+async def run_batch(core: MemoryCore) -> bool:
+    return await core.get(StepRunner).run_batch()
 
 
 # ---- plans --------------------------------------------------------------------------------------
 
 
-async def test_a_step_is_sent_and_the_next_one_is_due_after_its_delay(core: FakeContext) -> None:
-    [planned] = await plan(core, candidate(core))
+async def test_a_step_is_sent_and_the_next_one_is_due_after_its_delay(core: MemoryCore) -> None:
+    chain = await chain_with(core)
+    await run_batch(core)
 
-    assert planned.message is not None
-    assert core.messages.texts == ["Hello"]
-    assert (planned.move.status, planned.move.next_step) == ("active", 1)
-    assert planned.move.due_at_ms == core.clock.now_ms() + 2 * HOUR_MS
-    assert planned.move.message_id == planned.message.message_id
-
-
-async def test_the_last_step_completes_the_chain(core: FakeContext) -> None:
-    [planned] = await plan(core, candidate(core, next_step=1))
-
-    assert (planned.move.status, planned.move.due_at_ms) == ("completed", None)
-    assert core.messages.texts == ["Bye"]
+    moved = await person_in(core, chain)
+    assert (moved.status, moved.next_step) == ("active", 1)
+    assert moved.due_at_ms == core.clock.now_ms() + 2 * HOUR_MS
+    async with core.db.read() as tx:
+        [message] = await core.messages_queued(tx)
+    assert (message.message_id, message.subscriber_id) == (moved.last_message_id, "sub_1")
+    assert message.content.text == "Hello"
 
 
-async def test_who_has_left_without_an_event_is_stopped(core: FakeContext) -> None:
-    left = core.subscribers.person(status="unsubscribed")
-    [planned] = await plan(core, candidate(core, person=left))
+async def test_the_last_step_completes_the_chain(core: MemoryCore) -> None:
+    chain = await chain_with(core)
+    await run_batch(core)
+    core.clock.advance(2 * 3600)
+    await run_batch(core)
 
-    assert (planned.move.status, planned.move.reason) == ("stopped", "not subscribed")
-    assert core.messages.by_id == {}
+    moved = await person_in(core, chain)
+    assert (moved.status, moved.due_at_ms) == ("completed", None)
+    assert moved.finished_at_ms == core.clock.now_ms()
+    assert await texts(core) == ["Hello", "Bye"]
+    assert core.event_names == ["drip.step_sent", "drip.step_sent", "drip.completed"]
 
 
-async def test_a_step_whose_conditions_do_not_hold_is_left_out(core: FakeContext) -> None:
-    picky = with_steps(HELLO.model_copy(update={"when": When(tags_any=["vip"])}), BYE)
-    guest, vip = core.subscribers.person("sub_1"), core.subscribers.person("sub_2", tags=["vip"])
-    left_out, sent = await plan(
-        core, candidate(core, picky, guest), candidate(core, picky, vip, subscriber_id="sub_2")
-    )
+async def test_who_has_left_without_an_event_is_stopped(core: MemoryCore) -> None:
+    chain = await chain_with(core)
+    async with core.db.transaction() as tx:
+        # As in a time without the plugin.
+        await tx.execute("UPDATE core_subscribers SET status = 'unsubscribed'")
+    await run_batch(core)
 
-    assert left_out.move.reason == "step 1: its conditions did not hold"
-    assert (left_out.move.next_step, left_out.message) == (1, None)
-    assert sent.message is not None
+    stopped = await person_in(core, chain)
+    assert (stopped.status, stopped.reason) == ("stopped", "not subscribed")
+    assert await texts(core) == []
+
+
+async def test_a_step_whose_conditions_do_not_hold_is_left_out(core: MemoryCore) -> None:
+    picky = HELLO.model_copy(update={"when": When(tags_any=["loyal"])})
+    chain = await chain_with(core, picky, BYE)
+    async with core.db.transaction() as tx:
+        await enroll(core, tx, chain, "sub_2", tags=["loyal"])
+    await run_batch(core)
+
+    left_out, sent = await people_in(core, chain)
+    assert left_out.reason == "step 1: its conditions did not hold"
+    assert (left_out.next_step, left_out.last_message_id) == (1, None)
+    assert sent.reason is None
+    assert sent.last_message_id is not None
 
 
 @pytest.mark.parametrize(("late_minutes", "is_sent"), [(59, True), (61, False)])
 async def test_a_step_that_missed_its_time_of_day_waits_for_that_of_the_next(
-    core: FakeContext, late_minutes: int, is_sent: bool
+    core: MemoryCore, late_minutes: int, is_sent: bool
 ) -> None:
-    at_noon = with_steps(HELLO.model_copy(update={"at_local_time": "12:00"}))
-    noon_ms, due = core.clock.now_ms(), candidate(core, at_noon)
+    noon_ms = core.clock.now_ms()
+    chain = await chain_with(core, HELLO.model_copy(update={"at_local_time": "12:00"}))
     core.clock.advance(late_minutes * 60)
-    [planned] = await plan(core, due)
+    await run_batch(core)
 
-    assert (planned.message is not None) is is_sent
-    assert planned.move.due_at_ms == (None if is_sent else noon_ms + DAY_MS)
+    assert len(await texts(core)) == is_sent
+    moved = await person_in(core, chain)
+    assert (moved.status, moved.due_at_ms) == (
+        ("completed", None) if is_sent else ("active", noon_ms + DAY_MS)
+    )
 
 
-async def test_after_an_outage_days_are_counted_from_today(core: FakeContext) -> None:
+async def test_after_an_outage_days_are_counted_from_today(core: MemoryCore) -> None:
     daily = Step(delay=Delay(days=1), message=StepMessage(text="Day"), at_local_time="12:00")
-    noon_ms, due = core.clock.now_ms(), candidate(core, with_steps(HELLO, daily))
+    noon_ms = core.clock.now_ms()
+    chain = await chain_with(core, HELLO, daily)
     core.clock.advance(3 * 24 * 3600)
-    [planned] = await plan(core, due)
+    await run_batch(core)
 
-    assert planned.move.due_at_ms == noon_ms + 4 * DAY_MS
-
-
-async def test_a_chain_goes_on_without_what_nobody_pays_for(core: FakeContext) -> None:
-    core.billing.refused.add(PROJECT)
-    [planned] = await plan(core, candidate(core))
-
-    assert (planned.message, planned.move.next_step) == (None, 1)
-    assert "is not paid for" in (planned.move.reason or "")
+    assert (await person_in(core, chain)).due_at_ms == noon_ms + 4 * DAY_MS
 
 
-async def test_a_message_that_can_not_be_made_is_left_out_for_it_alone(core: FakeContext) -> None:
-    lost = with_steps(HELLO.model_copy(update={"message": StepMessage(template="gone")}))
-    broken, sent = await plan(core, candidate(core, lost), candidate(core))
+async def test_a_chain_goes_on_without_what_nobody_pays_for(
+    core: MemoryCore, meanwhile: Meanwhile
+) -> None:
+    async def refuse() -> None:
+        raise BillingBlocked("there are no credits left")
 
-    assert "there is no template 'gone'" in (broken.move.reason or "")
-    assert sent.message is not None
+    chain = await chain_with(core, people=2)
+    meanwhile.happens = refuse
+    await run_batch(core)
+
+    for left_out in await people_in(core, chain):
+        assert (left_out.next_step, left_out.last_message_id) == (1, None)
+        assert left_out.reason == "step 1: there are no credits left"
+    assert core.emitted == []
+
+
+async def test_a_message_that_can_not_be_made_is_left_out_for_it_alone(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await core.templates.create(tx, PROJECT, CreateTemplateBody(key="gone", text="Hi"))
+    lost = HELLO.model_copy(update={"message": StepMessage(template="gone")})
+    broken = await chain_with(core, lost)
+    async with core.db.transaction() as tx:
+        await core.templates.delete(tx, PROJECT, "gone")
+        whole = await create_chain(core, tx)
+        await enroll(core, tx, whole, "sub_2")
+    await run_batch(core)
+
+    assert (await person_in(core, broken)).reason == "step 1: there is no template 'gone'"
+    assert (await person_in(core, whole)).reason is None
+    assert await texts(core) == ["Hello"]
 
 
 # ---- batches ------------------------------------------------------------------------------------
 
 
-def runner(core: FakeContext, planner_: Planner | None = None, *, batch: int = 10) -> StepRunner:
-    return StepRunner(
-        clock=core.clock,
-        db=core.db,
-        events=core.events,
-        projects=core.projects,
-        subscribers=core.subscribers,
-        planner=planner_ or planner(core),
-        batch=batch,
-    )
+async def test_a_step_is_told_with_its_message(core: MemoryCore) -> None:
+    chain = await chain_with(core)
+    is_more = await run_batch(core)
 
-
-def hold(core: FakeContext, *rows: Enrollment) -> None:
-    """Has the database hold enrollments in one chain, and move all of them."""
-    of_chain = [{"project_id": PROJECT, "drip_id": "drp_1", "paused_ms": 0}]
-    version = {"project_id": PROJECT, "drip_id": "drp_1", "version": 1}
-    core.db.replies |= {
-        "WITH firsts": of_chain,
-        "AS due_at_ms": [asdict(row) for row in rows],
-        "SELECT v.project_id": [{**version, "content": CHAIN.content}],
-        "SELECT c.project_id, c.drip_id, c.paused_ms FROM": of_chain,
-        "UPDATE drip_enrollments": lambda params: [
-            {"enrollment_id": key[1]} for key in from_json(params["keys"])
-        ],
-    }
-
-
-def people_in(core: FakeContext, *numbers: int) -> list[Enrollment]:
-    for number in numbers:
-        core.subscribers.person(f"sub_{number}")
-    return [
-        replace(
-            ANNA_IN_IT,
-            enrollment_id=f"enr_{number}",
-            subscriber_id=f"sub_{number}",
-            due_at_ms=core.clock.now_ms(),
-        )
-        for number in numbers
-    ]
-
-
-async def test_a_message_its_event_and_the_next_step_are_one_transaction(core: FakeContext) -> None:
-    hold(core, *people_in(core, 1))
-    is_more = await runner(core).run_batch()
-
-    [event] = core.events.emitted
-    assert (is_more, core.db.commits) == (True, 1)
+    [event] = core.emitted
+    moved = await person_in(core, chain)
+    assert is_more
     assert (event.name, event.data["step"]) == ("drip.step_sent", 1)
-    assert [event.data["message_id"]] == list(core.messages.by_id)
-    assert len(core.db.rows["core_messages"]) == 1
-
-
-async def test_who_was_moved_on_meanwhile_gets_nothing_twice(core: FakeContext) -> None:
-    hold(core, *people_in(core, 1))
-    core.db.replies["UPDATE drip_enrollments"] = []
-    is_more = await runner(core).run_batch()
-
-    assert (is_more, core.events.emitted, dict(core.db.rows)) == (False, [], {})
-
-
-async def test_a_chain_that_was_paused_meanwhile_moves_nobody(core: FakeContext) -> None:
-    hold(core, *people_in(core, 1))
-    core.db.replies["SELECT c.project_id, c.drip_id, c.paused_ms FROM"] = []
-    await runner(core).run_batch()
-
-    assert core.db.params_of("UPDATE drip_enrollments") == []
-    assert core.events.emitted == []
-
-
-async def test_who_was_erased_between_two_looks_is_left_out(core: FakeContext) -> None:
-    hold(core, ANNA_IN_IT)
-
-    assert await runner(core).run_batch() is False
-    assert core.db.commits == 0
-
-
-async def test_a_chain_with_many_people_leaves_their_share_to_others(core: FakeContext) -> None:
-    hold(core)
-    core.db.replies["WITH firsts"] = [
-        {"project_id": PROJECT, "drip_id": f"drp_{number}", "paused_ms": 0} for number in range(3)
-    ]
-    await runner(core, batch=10).run_batch()
-
-    assert [params["most"] for params in core.db.params_of("AS due_at_ms")] == [4, 5, 10]
-
-
-class PlannerWithMistake(Planner):
-    """Fails on the enrollment `enr_2`, by a mistake of ours."""
-
-    async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
-        if any(one.due.row.enrollment_id == "enr_2" for one in candidates):
-            raise RuntimeError("a mistake of ours")
-        return await super().plan_all(candidates, now_ms)
-
-
-async def test_a_mistake_of_ours_costs_one_person_a_step_and_holds_up_nobody(
-    core: FakeContext,
-) -> None:
-    hold(core, *people_in(core, 1, 2, 3))
-    plans = PlannerWithMistake(
-        billing=core.billing,
-        messages=core.messages,
-        contents=partial(contents, core),
-        receivers=receivers(core),
-        late_minutes=60,
+    assert (event.data["subscriber_id"], event.data["message_id"]) == (
+        "sub_1",
+        moved.last_message_id,
     )
-    await runner(core, plans).run_batch()
-
-    moved = [
-        key
-        for params in core.db.params_of("UPDATE drip_enrollments")
-        for key in from_json(params["keys"])
-    ]
-    reasons = {key[1]: key[8] for key in moved}
-    assert reasons.keys() == {"enr_1", "enr_2", "enr_3"}
-    assert [name for name, reason in reasons.items() if reason] == ["enr_2"]
-    assert core.events.names == ["drip.step_sent", "drip.step_sent"]
 
 
-class PlannerWithoutDatabase(Planner):
-    """Finds the database away when it reads messages."""
+async def test_who_was_moved_on_meanwhile_gets_nothing_twice(
+    core: MemoryCore, meanwhile: Meanwhile
+) -> None:
+    chain = await chain_with(core)
+    meanwhile.happens = lambda: run_batch(core)
+    is_more = await run_batch(core)
 
-    async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
+    assert (is_more, await texts(core)) == (False, ["Hello"])
+    assert core.event_names == ["drip.step_sent"]
+    assert (await person_in(core, chain)).next_step == 1
+
+
+async def test_a_chain_that_was_paused_meanwhile_moves_nobody(
+    core: MemoryCore, meanwhile: Meanwhile
+) -> None:
+    chain = await chain_with(core)
+
+    async def pause() -> None:
+        async with core.db.transaction() as tx:
+            await core.get(Drips).set_status(tx, PROJECT, chain.drip_id, "paused")
+
+    meanwhile.happens = pause
+    await run_batch(core)
+
+    assert (await person_in(core, chain)).next_step == 0
+    assert (core.emitted, await texts(core)) == ([], [])
+
+
+async def test_who_was_erased_between_two_looks_is_left_out(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody(*_: object) -> dict[tuple[str, str], Any]:
+        return {}
+
+    chain = await chain_with(core)
+    monkeypatch.setattr(core.subscribers, "get_many", nobody)
+
+    assert await run_batch(core) is False
+    assert (await person_in(core, chain)).next_step == 0
+
+
+async def test_a_chain_with_many_people_leaves_their_share_to_others(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        chains = [await create_chain(core, tx) for _ in range(3)]
+        for chain, count in zip(chains, (4, 1, 4), strict=True):
+            for number in range(count):
+                await enroll(core, tx, chain, f"sub_{chain.drip_id} {number}")
+    await run_batch(core)
+
+    moved = [[one.next_step for one in await people_in(core, chain)] for chain in chains]
+    # Of a batch of five: a third, half of the rest, which the second has not, and the rest.
+    assert [sum(each) for each in moved] == [2, 1, 2]
+
+
+class Failing:
+    """A plugin that fails at the event about a person's step, when all else of it is written."""
+
+    def __init__(self, subscriber_id: str) -> None:
+        self._subscriber_id = subscriber_id
+
+    @hookimpl
+    async def on_events(self, events: Sequence[Event]) -> None:
+        if any(event.data["subscriber_id"] == self._subscriber_id for event in events):
+            raise ZeroDivisionError("a mistake of ours")
+
+
+async def test_a_mistake_of_ours_costs_one_person_a_step_and_holds_up_nobody() -> None:
+    plugins = [("failing", Failing("sub_2"))]
+    async with memory_core(plugins=["drip"], extra_plugins=plugins) as core:
+        chain = await chain_with(core, people=3)
+        await run_batch(core)
+
+        first, second, third = await people_in(core, chain)
+        assert {first.next_step, second.next_step, third.next_step} == {1}
+        assert second.reason == "step 1: an internal error; the service's log has more"
+        # The step is one transaction: its message has not remained.
+        assert second.last_message_id is None
+        assert first.reason is third.reason is None
+        assert await texts(core) == ["Hello", "Hello"]
+
+
+async def test_a_database_that_is_away_costs_nobody_a_step(
+    core: MemoryCore, meanwhile: Meanwhile
+) -> None:
+    async def fail() -> None:
         raise DatabaseUnavailable("away")
 
-
-async def test_a_database_that_is_away_costs_nobody_a_step(core: FakeContext) -> None:
-    hold(core, *people_in(core, 1, 2))
-    plans = PlannerWithoutDatabase(
-        billing=core.billing,
-        messages=core.messages,
-        contents=partial(contents, core),
-        receivers=receivers(core),
-        late_minutes=60,
-    )
+    chain = await chain_with(core, people=2)
+    meanwhile.happens = fail
 
     with pytest.raises(DatabaseUnavailable):
-        await runner(core, plans).run_batch()
-    assert core.db.params_of("UPDATE drip_enrollments") == []
+        await run_batch(core)
+    assert [one.next_step for one in await people_in(core, chain)] == [0, 0]
 
 
-async def test_a_version_is_read_once(core: FakeContext) -> None:
-    hold(core, *people_in(core, 1))
-    steps = runner(core)
-    await steps.run_batch()
-    await steps.run_batch()
+async def test_a_version_is_read_once(core: MemoryCore) -> None:
+    await chain_with(core)
+    await run_batch(core)
+    async with core.db.transaction() as tx:
+        await tx.execute("UPDATE drip_versions SET content = 'unreadable'")
+    core.clock.advance(2 * 3600)
+    await run_batch(core)
 
-    assert len(core.db.params_of("SELECT v.project_id")) == 1
+    assert await texts(core) == ["Hello", "Bye"]
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
 
 
-class FewBatches(StepRunner):
-    """Has so many batches to run."""
-
-    def __init__(self, left: int, after_each: Callable[[], None] = lambda: None) -> None:
-        self.left = left
-        self._after_each = after_each
-
-    async def run_batch(self) -> bool:
-        self.left -= 1
-        self._after_each()
-        return self.left > 0
+def job_handlers(core: MemoryCore) -> DripJobs:
+    return DripJobs(drips=core.get(Drips), runner=core.get(StepRunner), look_s=2.0)
 
 
-def jobs(core: FakeContext, steps: StepRunner) -> DripJobs:
-    campaigns = Drips(
-        clock=core.clock,
-        jobs=core.jobs,
-        subscribers=core.subscribers,
-        checks=checks(core),
-        settings=DripSettings(),
-    )
-    return DripJobs(drips=campaigns, runner=steps, look_s=2.0)
+async def test_batches_are_run_until_none_is_left(core: MemoryCore) -> None:
+    await chain_with(core, people=12)
+    await job_handlers(core).run_due(JobInTest(core.db), [])
+
+    assert await texts(core) == ["Hello"] * 12
 
 
-async def test_batches_are_run_until_none_is_left(core: FakeContext) -> None:
-    steps = FewBatches(3)
-    await jobs(core, steps).run_due(FakeJobContext(core.db), [])
+async def test_a_runner_that_stops_ends_between_two_batches(
+    core: MemoryCore, meanwhile: Meanwhile
+) -> None:
+    context = JobInTest(core.db)
 
-    assert steps.left == 0
+    async def stop() -> None:
+        context.is_stopping = True
 
-
-async def test_a_runner_that_stops_ends_between_two_batches(core: FakeContext) -> None:
-    ctx = FakeJobContext(core.db)
-    steps = FewBatches(3, lambda: setattr(ctx, "is_stopping", True))
+    await chain_with(core, people=12)
+    meanwhile.happens = stop
 
     with pytest.raises(Stopping):
-        await jobs(core, steps).run_due(ctx, [])
-    assert steps.left == 2
+        await job_handlers(core).run_due(context, [])
+    assert await texts(core) == ["Hello"] * 5
 
 
-async def test_a_deleted_chain_is_removed_in_small_transactions(core: FakeContext) -> None:
-    left = [REMOVED_AT_ONCE, REMOVED_AT_ONCE, 5]
-    core.db.replies = {"DELETE FROM drip_enr": lambda _: left.pop(0), "DELETE FROM drip_chains": 1}
-    job = claimed(NewJob(REMOVE, {"project_id": PROJECT, "drip_id": "drp_1"}))
-    await jobs(core, FewBatches(0)).remove(FakeJobContext(core.db), [job])
+class CountingJob(JobInTest):
+    """Counts the transactions."""
 
-    assert (left, core.db.commits) == ([], 3)
-    assert len(core.db.params_of("DELETE FROM drip_chains")) == 1
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.transactions = 0
+
+    def holding(self, *of: Job) -> Any:
+        self.transactions += 1
+        return super().holding(*of)
+
+
+async def test_a_deleted_chain_is_removed_in_small_transactions(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "REMOVED_AT_ONCE", 2)
+    chain = await chain_with(core, people=5)
+    async with core.db.transaction() as tx:
+        await core.get(Drips).delete(tx, PROJECT, chain.drip_id)
+        [job] = await core.jobs_named(tx, REMOVE)
+    context = CountingJob(core.db)
+    await job_handlers(core).remove(context, [job])
+
+    assert context.transactions == 3
+    async with core.db.read() as tx:
+        for table in ("drip_chains", "drip_enrollments"):
+            assert await tx.fetch_val(f"SELECT COUNT(*) FROM {table}") == 0
