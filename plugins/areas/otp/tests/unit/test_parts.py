@@ -1,129 +1,87 @@
-"""The plugin's objects one by one, built from fakes."""
-
-from types import ModuleType
+"""The plugin's objects one by one."""
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, Started
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS
-from msgsvc_core.kernel.errors import BillingBlocked, ValidationFailed
+from msgsvc_core.kernel.errors import BillingBlocked, NotFound, ValidationFailed
 from msgsvc_core.messages.templates.models import CreateTemplateBody
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed, inbound_context
-from msgsvc_otp import plugin
-from msgsvc_otp.by_route import CodeRoutes
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security import SecretBox
+from msgsvc_devkit import MemoryCore, memory_core
+from msgsvc_devkit.core import PROJECT
 from msgsvc_otp.codes import CodeHashes
-from msgsvc_otp.inbound import CodeBot
-from msgsvc_otp.jobs import CodeJobs
-from msgsvc_otp.models import OneTimeCode, RequestOtpBody
-from msgsvc_otp.sending import TOLD, CodeSender
+from msgsvc_otp.models import OneTimeCode, RequestOtpBody, SendOtpBody
+from msgsvc_otp.sending import TOLD
 from msgsvc_otp.service import OneTimeCodes
-from msgsvc_otp.settings import OtpSettings
-from msgsvc_otp.wording import Wording
-
-CODE = OneTimeCode(
-    project_id=PROJECT,
-    otp_id="otp_1",
-    stored_status="active",
-    purpose="login",
-    subscriber_id="sub_1",
-    channel=None,
-    lang=None,
-    length=6,
-    ttl_minutes=5,
-    max_attempts=3,
-    attempts=0,
-    created_at_ms=0,
-    issued_at_ms=0,
-    expires_at_ms=300_000,
-)
 
 
-@pytest.fixture
-def core() -> FakeContext:
-    declared: ModuleType = plugin
-    return plugin_context(plugin=declared, settings=[OtpSettings()])
+async def send(core: MemoryCore, tx: Tx, subscriber_id: str = "sub_1") -> OneTimeCode:
+    body = SendOtpBody(subscriber_id=subscriber_id)
+    return await core.get(OneTimeCodes).send(tx, PROJECT, body)
 
 
-def wording(core: FakeContext) -> Wording:
-    return Wording(projects=core.projects, templates=core.templates, texts=core.texts)
+async def test_a_code_is_said_in_the_language_of_its_reader(core: MemoryCore, tx: Tx) -> None:
+    for lang in ("en", "ru"):
+        person = await core.person(tx, f"sub_{lang}", lang=lang)
+        await send(core, tx, person.subscriber_id)
+    english, russian = await core.texts_sent(tx)
+
+    assert "Your code for Shop:" in english
+    assert "Ваш код для Shop:" in russian
 
 
-def sender(core: FakeContext) -> CodeSender:
-    return CodeSender(
-        wording=wording(core),
-        channels=core.channels,
-        messages=core.messages,
-        outbox=core.outbox,
-        default_lang="en",
-    )
-
-
-def by_route(core: FakeContext) -> CodeRoutes:
-    return CodeRoutes(
-        clock=core.clock,
-        secrets=core.secrets,
-        jobs=core.jobs,
-        routes=core.routes,
-        subscribers=core.subscribers,
-        sender=sender(core),
-    )
-
-
-def codes(core: FakeContext) -> OneTimeCodes:
-    return OneTimeCodes(
-        clock=core.clock,
-        settings=core.settings(OtpSettings),
-        hashes=CodeHashes(core.secrets),
-        by_route=by_route(core),
-        subscribers=core.subscribers,
-        contacts=core.contacts,
-        billing=core.billing,
-        events=core.events,
-    )
-
-
-async def test_a_code_is_said_in_the_language_of_its_reader(core: FakeContext) -> None:
-    said = [await wording(core).message(FakeTx(), CODE, lang, "123456") for lang in ("en", "ru")]
-
-    assert ["123456" in message.text for message in said] == [True, True]
-    assert said[0].text != said[1].text
-
-
-async def test_a_template_that_does_not_show_the_code_is_refused(core: FakeContext) -> None:
-    await core.templates.create(FakeTx(), PROJECT, CreateTemplateBody(key="otp", text="Hello"))
+async def test_a_template_that_does_not_show_the_code_is_refused(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx)
+    await core.templates.create(tx, PROJECT, CreateTemplateBody(key="otp", text="Hello"))
 
     with pytest.raises(ValidationFailed, match="must hold"):
-        await wording(core).message(FakeTx(), CODE, "en", "123456")
+        await send(core, tx)
 
 
-async def test_a_code_is_not_sent_when_it_works_no_more(core: FakeContext) -> None:
-    await sender(core).send(FakeTx(), CODE, core.subscribers.person(), "123456")
+async def test_a_code_is_not_sent_when_it_works_no_more(core: MemoryCore, tx: Tx) -> None:
+    person = await core.person(tx)
+    code = await send(core, tx)
 
-    [sent] = core.outbox.sent
-    assert (sent.chat_id, sent.expires_at_ms) == ("chat 1", CODE.expires_at_ms)
-    assert sent.on_complete is not None
-    assert sent.on_complete.job == TOLD
+    [call] = await core.calls(tx)
+    assert (call.channel, call.chat_id) == ("messenger_a", person.chat_id)
+    assert call.payload["expires_at_ms"] == code.expires_at_ms == core.clock.now_ms() + 300_000
+    assert call.payload["then"]["job"] == TOLD
 
 
-async def test_a_request_that_would_not_be_paid_for_makes_no_code(core: FakeContext) -> None:
-    core.billing.refused.add("otp.send")
+class Blocked:
+    """Billing of a project that may have no codes."""
 
-    with pytest.raises(BillingBlocked):
-        await codes(core).request(FakeTx(), PROJECT, RequestOtpBody())
+    @hookimpl
+    async def check_operation(self, operation: str) -> None:
+        if operation == "otp.send":
+            raise BillingBlocked
+
+
+async def test_a_request_that_would_not_be_paid_for_makes_no_code() -> None:
+    async with (
+        memory_core(plugins=["otp"], extra_plugins=[("billing", Blocked())]) as core,
+        core.db.transaction() as tx,
+    ):
+        codes = core.get(OneTimeCodes)
+        with pytest.raises(BillingBlocked):
+            await codes.request(tx, PROJECT, RequestOtpBody())
+
+        assert await codes.page(tx, PROJECT, PageQuery()) == []
 
 
 @pytest.mark.parametrize("terms", [{"length": 9}, {"ttl_minutes": 31}, {"max_attempts": 11}])
 async def test_terms_beyond_the_settings_are_refused(
-    core: FakeContext, terms: dict[str, int]
+    core: MemoryCore, tx: Tx, terms: dict[str, int]
 ) -> None:
     with pytest.raises(ValidationFailed, match=next(iter(terms))):
-        await codes(core).request(FakeTx(), PROJECT, RequestOtpBody(**terms))
+        await core.get(OneTimeCodes).request(tx, PROJECT, RequestOtpBody(**terms))
 
 
-def test_a_hash_is_of_one_code_of_one_id(core: FakeContext) -> None:
-    hashes = CodeHashes(core.secrets)
+def test_a_hash_is_of_one_code_of_one_id() -> None:
+    hashes = CodeHashes(SecretBox(["k" * 32]))
     stored = hashes.hash("otp_1", "123456")
 
     assert hashes.match("otp_1", "123456", stored)
@@ -131,27 +89,20 @@ def test_a_hash_is_of_one_code_of_one_id(core: FakeContext) -> None:
     assert not hashes.match("otp_1", "123457", stored)
 
 
-async def test_a_payload_that_is_none_of_ours_is_left_to_others(core: FakeContext) -> None:
-    bot = CodeBot(
-        clock=core.clock, projects=core.projects, subscribers=core.subscribers, codes=codes(core)
-    )
-    [rule] = bot.rules()
-    started = Started(update_id="1", chat_id="c1", user=ChannelUser("7", "Ann"), payload="otp_x")
-    context = inbound_context(started, channels=core.channels, outbox=core.outbox)
+async def test_codes_are_deleted_after_a_week(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await core.person(tx)
+        code = await send(core, tx)
 
-    assert await rule.handler(context) is False
-    assert core.outbox.sent == []
+    async def purge() -> OneTimeCode:
+        await core.run(NewJob("otp.purge"))
+        async with core.db.read() as tx:
+            return await core.get(OneTimeCodes).get(tx, PROJECT, code.otp_id)
 
+    core.clock.advance(7 * DAY_MS / 1000)
+    kept = await purge()
+    core.clock.advance(1)
 
-async def test_codes_are_deleted_after_a_week(core: FakeContext) -> None:
-    jobs = CodeJobs(
-        clock=core.clock,
-        subscribers=core.subscribers,
-        events=core.events,
-        by_route=by_route(core),
-    )
-    core.db.answers.append(0)
-    await jobs.purge(FakeJobContext(core.db), [claimed(NewJob("otp.purge"))])
-
-    [(_, params)] = core.db.statements
-    assert core.clock.now_ms() - 7 * DAY_MS in params.values()
+    assert kept.otp_id == code.otp_id
+    with pytest.raises(NotFound):
+        await purge()
