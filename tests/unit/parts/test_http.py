@@ -1,7 +1,7 @@
-"""The edge of the API: keys, rates, idempotency, transactions and answers, built from fakes."""
+"""The edge of the API: keys, rates, idempotency, transactions and answers."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from msgsvc_core.api.context import CallerKey, Context
 from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
-from msgsvc_core.channels import ChannelIdentity, ChannelKind
+from msgsvc_core.channels import ChannelKind
 from msgsvc_core.channels.contract import ChannelHealth
-from msgsvc_core.channels.states import ChannelState
 from msgsvc_core.config.settings import Section
-from msgsvc_core.db import DatabaseUnavailable, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.db import Database, DatabaseUnavailable, Tx, WriteBatch
 from msgsvc_core.http.authentication import (
     Authentication,
     api_key_of,
@@ -37,24 +36,23 @@ from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
     RateLimitProject,
-    TooEarly,
     Unauthorized,
     ValidationFailed,
 )
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits.memory import MemoryLimiter
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.projects.models import ApiKey
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
+from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.channel import RecordingChannel
-from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeDatabase, fake_settings, fake_texts
-from msgsvc_devkit.fakes.database import Answer
-from tests.unit.parts.outbound import states_of
-from tests.unit.parts.rows import NOW_MS, row_of
+from msgsvc_devkit.core import PROJECT
+from msgsvc_devkit.memory import MEMORY_URL
+from tests.unit.parts.channels import own_channel, put_state
 
 # ---- keys and rates -----------------------------------------------------------------------------
 
 
-def authentication_of(core: FakeContext, limit: int = 2) -> Authentication:
+def authentication_of(core: MemoryCore, limit: int = 2) -> Authentication:
     return Authentication(
         projects=core.projects,
         limiter=core.limiter,
@@ -77,8 +75,7 @@ def test_a_key_comes_in_either_header(headers: dict[str, str], key: str | None) 
     assert api_key_of(headers) == key
 
 
-async def test_a_key_names_its_project_and_an_unknown_one_nobody() -> None:
-    core = plugin_context()
+async def test_a_key_names_its_project_and_an_unknown_one_nobody(core: MemoryCore) -> None:
     key, secret = await core.projects.create_key(PROJECT, "site")
     authentication = authentication_of(core)
     project, found = await authentication.authenticate({"x-api-key": secret})
@@ -90,9 +87,8 @@ async def test_a_key_names_its_project_and_an_unknown_one_nobody() -> None:
         await authentication.authenticate({"x-api-key": "msk_unknown"})
 
 
-async def test_a_project_has_its_rate_and_refusals_are_counted() -> None:
-    core = plugin_context()
-    authentication, project = authentication_of(core), core.projects.by_id[PROJECT]
+async def test_a_project_has_its_rate_and_refusals_are_counted(core: MemoryCore) -> None:
+    authentication, [project] = authentication_of(core), await core.projects.list()
     allowed = [(await authentication.count(project)).allowed for _ in range(3)]
     window = await authentication.count(project)
 
@@ -133,12 +129,22 @@ def test_a_key_that_reads_opens_all_areas_but_those_of_owners_and_writes_where_i
 KEY, SAME = "key-12345", ["POST /v1/x 1"]
 
 
-def idempotency_of(core: FakeContext) -> Idempotency:
+def idempotency_of(core: MemoryCore) -> Idempotency:
     return Idempotency(core.db, core.clock, core.secrets, keep_hours=24)
 
 
+def tag_row(name: str) -> dict[str, Any]:
+    return {"project_id": PROJECT, "tag_id": f"tag_{name}", "created_at_ms": 0, "name": name}
+
+
+async def tags(core: MemoryCore) -> list[str]:
+    """The names of the project's tags, which requests add here."""
+    async with core.db.read() as tx:
+        return [tag.name for tag in await core.tags.list_all(tx, PROJECT, 100)]
+
+
 class Work:
-    """Work that may be done once: it answers, or raises."""
+    """Work that adds the tag `done` and answers, or raises."""
 
     def __init__(self, failure: ApiError | None = None) -> None:
         self.runs = 0
@@ -147,9 +153,9 @@ class Work:
     async def __call__(self, target: Tx | WriteBatch) -> StoredAnswer:
         self.runs += 1
         if isinstance(target, WriteBatch):
-            target.insert("core_messages", {"message_id": "msg_1"})
+            target.insert("core_tags", tag_row("done"))
         else:
-            await target.insert("core_messages", {"message_id": "msg_1"})
+            await target.insert("core_tags", tag_row("done"))
         if self._failure is not None:
             raise self._failure
         return StoredAnswer(201, '{"secret": "s-1234"}')
@@ -159,52 +165,55 @@ def as_answer(error: ApiError) -> StoredAnswer:
     return StoredAnswer(error.status, json.dumps({"code": error.code}))
 
 
-RESERVED, KEPT = (0, 1), 1
+async def test_an_answer_is_kept_encrypted_and_given_again(core: MemoryCore) -> None:
+    work, idempotency = Work(), idempotency_of(core)
+    first = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
+    async with core.db.read() as tx:
+        stored = await tx.fetch_val("SELECT body FROM core_idempotency")
+    again = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
 
-
-async def test_an_answer_is_kept_encrypted_and_given_again() -> None:
-    core, work = plugin_context(), Work()
-    core.db.answers += [*RESERVED, KEPT]
-    first = await idempotency_of(core).run(PROJECT, KEY, SAME, work, as_answer)
-    body = core.db.statements[-1][1]["body"]
-    core.db.answers += [0, 0, [{"fingerprint": SAME[0], "status": 201, "body": body}]]
-    again = await idempotency_of(core).run(PROJECT, KEY, SAME, work, as_answer)
-
-    assert "s-1234" not in body
+    assert "s-1234" not in stored
     assert (again.body, again.status, again.replayed) == (first.body, 201, True)
     assert work.runs == 1
 
 
-async def test_a_key_stands_for_one_request() -> None:
-    core = plugin_context()
-    other = {"fingerprint": "POST /v1/y 1", "status": 201, "body": "{}"}
-    core.db.answers += [0, 0, [other], 0, 0, []]
+async def test_an_answer_is_kept_for_so_many_hours(core: MemoryCore) -> None:
+    work, idempotency = Work(NotFound("gone")), idempotency_of(core)
+    for hours in (0, 24, 1):
+        core.clock.advance(hours * 3600)
+        await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
+
+    assert work.runs == 2
+
+
+async def test_a_key_stands_for_one_request(core: MemoryCore) -> None:
     idempotency = idempotency_of(core)
+    await idempotency.run(PROJECT, KEY, ["POST /v1/y 1"], Work(), as_answer)
 
     with pytest.raises(IdempotencyConflict):
         await idempotency.run(PROJECT, KEY, SAME, Work(), as_answer)
-    # Its row is not committed yet, in another process.
-    with pytest.raises(TooEarly):
-        await idempotency.run(PROJECT, KEY, SAME, Work(), as_answer)
 
 
-async def test_a_refusal_is_kept_without_its_effects() -> None:
-    core = plugin_context()
-    core.db.answers += [*RESERVED, KEPT]
-    answer = await idempotency_of(core).run(PROJECT, KEY, SAME, Work(NotFound("gone")), as_answer)
+async def test_a_refusal_is_kept_without_its_effects(core: MemoryCore) -> None:
+    work, idempotency = Work(NotFound("gone")), idempotency_of(core)
+    answer = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
+    assert (answer.status, await tags(core)) == (404, [])
 
-    assert (answer.status, core.db.rows["core_messages"]) == (404, [])
-    assert core.db.commits == 1
+    again = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
+    assert (again.status, again.replayed, work.runs) == (404, True, 1)
 
 
 @pytest.mark.parametrize("failure", [BadRequest(), ValidationFailed(), Forbidden()])
-async def test_what_the_client_may_put_right_is_not_kept(failure: ApiError) -> None:
-    core = plugin_context()
-    core.db.answers += [*RESERVED]
-
+async def test_what_the_client_may_put_right_is_not_kept(
+    core: MemoryCore, failure: ApiError
+) -> None:
+    idempotency = idempotency_of(core)
     with pytest.raises(type(failure)):
-        await idempotency_of(core).run(PROJECT, KEY, SAME, Work(failure), as_answer)
-    assert core.db.commits == 0
+        await idempotency.run(PROJECT, KEY, SAME, Work(failure), as_answer)
+    assert await tags(core) == []
+
+    answer = await idempotency.run(PROJECT, KEY, SAME, Work(), as_answer)
+    assert (answer.status, answer.replayed) == (201, False)
 
 
 class Counted(Conflict):
@@ -214,37 +223,29 @@ class Counted(Conflict):
     keeps_writes = True
 
 
-async def test_a_refusal_that_keeps_its_writes_keeps_them() -> None:
-    core = plugin_context()
-    core.db.answers += [*RESERVED, KEPT]
+async def test_a_refusal_that_keeps_its_writes_keeps_them(core: MemoryCore) -> None:
     await idempotency_of(core).run(PROJECT, KEY, SAME, Work(Counted()), as_answer)
 
-    assert core.db.rows["core_messages"] == [{"message_id": "msg_1"}]
+    assert await tags(core) == ["done"]
 
 
-async def test_grouped_work_is_written_with_its_key() -> None:
-    core = plugin_context()
-    await idempotency_of(core).run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
+async def test_grouped_work_is_written_with_its_key(core: MemoryCore) -> None:
+    idempotency = idempotency_of(core)
+    first = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
 
-    [row] = core.db.rows["core_idempotency"]
-    assert (row["key"], row["fingerprint"], row["status"]) == (KEY, SAME[0], 201)
-    assert core.db.rows["core_messages"] == [{"message_id": "msg_1"}]
-
-
-class Taken(FakeDatabase):
-    """A database in which the key is there already."""
-
-    async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
-        raise UniqueViolation("core_idempotency")
+    assert await tags(core) == ["done"]
+    assert await idempotency.recall(PROJECT, KEY, SAME) == StoredAnswer(
+        201, first.body, replayed=True
+    )
 
 
-async def test_grouped_work_whose_key_was_used_leaves_no_trace() -> None:
-    known = {"fingerprint": SAME[0], "status": 201, "body": '{"first": true}'}
-    core = plugin_context(db=Taken(answers=[0, [known]]))
-    answer = await idempotency_of(core).run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
+async def test_grouped_work_whose_key_was_used_leaves_no_trace(core: MemoryCore) -> None:
+    idempotency = idempotency_of(core)
+    first = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(NotFound("gone")), as_answer)
+    again = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
 
-    assert (answer.body, answer.replayed) == ('{"first": true}', True)
-    assert core.db.rows == {}
+    assert (again.body, again.status, again.replayed) == (first.body, 404, True)
+    assert await tags(core) == []
 
 
 # ---- one endpoint -------------------------------------------------------------------------------
@@ -263,12 +264,12 @@ class Made(ResponseModel):
 
 
 class Things:
-    """Makes things, or raises `failure`."""
+    """Makes things, which are tags here, or raises `failure`."""
 
     failure: Exception | None = None
 
-    async def make(self, ctx: Context) -> Made:
-        await ctx.tx.insert("things", {"thing_id": "thg_1"})
+    async def make(self, ctx: Context, name: str) -> Made:
+        await ctx.tx.insert("core_tags", tag_row(name))
         if self.failure is not None:
             raise self.failure
         return Made(thing_id="thg_1")
@@ -280,7 +281,7 @@ router = Router("things")
 @router.post("/v1/things", status=201, audited=True)
 async def make_thing(ctx: Context, body: Thing, things: Things) -> Made:
     """Makes a thing."""
-    return await things.make(ctx)
+    return await things.make(ctx, body.name)
 
 
 @router.get("/v1/things", public=True)
@@ -297,8 +298,7 @@ async def stop_things(ctx: Context) -> None:
 class Edge:
     """The dispatcher of the three endpoints, and what it wrote into the audit log."""
 
-    def __init__(self, core: FakeContext) -> None:
-        self.core = core
+    def __init__(self, core: MemoryCore) -> None:
         self.things = Things()
         self.audited: list[tuple[str, str | None]] = []
         self.dispatcher = EndpointDispatcher(
@@ -307,7 +307,7 @@ class Edge:
             authentication=authentication_of(core, limit=100),
             idempotency=idempotency_of(core),
             write_audit=self._write_audit,
-            settings=fake_settings(),
+            settings=core.config,
         )
 
     async def _write_audit(
@@ -351,39 +351,48 @@ def request_of(endpoint: Endpoint, body: bytes, query: str, headers: Mapping[str
     return Request(scope, receive)
 
 
-@asynccontextmanager
-async def edge() -> AsyncIterator[tuple[Edge, str]]:
-    """An edge, and a key that opens it."""
-    core = plugin_context()
-    _, secret = await core.projects.create_key(PROJECT, "site")
-    yield Edge(core), secret
+@pytest.fixture
+def at(core: MemoryCore) -> Edge:
+    return Edge(core)
 
 
-async def test_a_change_is_committed_with_its_entry_in_the_audit_log() -> None:
-    async with edge() as (at, key):
-        response, made = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+@pytest.fixture
+async def key(core: MemoryCore) -> str:
+    """A key that opens the edge."""
+    return (await core.projects.create_key(PROJECT, "site"))[1]
+
+
+MAKE_X: dict[str, Any] = {"body": b'{"name": "x"}'}
+
+
+async def test_a_change_is_committed_with_its_entry_in_the_audit_log(
+    core: MemoryCore, at: Edge, key: str
+) -> None:
+    response, made = await at.answer("make_thing", key=key, **MAKE_X)
 
     assert (response.status_code, made) == (201, {"thing_id": "thg_1"})
     assert response.headers["x-ratelimit-remaining"] == "99"
     assert at.audited == [("things.make_thing", "thg_1")]
-    assert at.core.db.rows["things"] == [{"thing_id": "thg_1"}]
+    assert await tags(core) == ["x"]
 
 
-async def test_a_refusal_takes_back_what_was_written_unless_it_keeps_that() -> None:
-    async with edge() as (at, key):
-        for failure in (Conflict("no"), Counted("counted")):
-            at.things.failure = failure
-            response, error = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+async def test_a_refusal_takes_back_what_was_written_unless_it_keeps_that(
+    core: MemoryCore, at: Edge, key: str
+) -> None:
+    at.things.failure = Conflict("no")
+    await at.answer("make_thing", key=key, **MAKE_X)
+    assert await tags(core) == []
+    at.things.failure = Counted("counted")
+    response, error = await at.answer("make_thing", key=key, **MAKE_X)
 
     assert (response.status_code, error["code"]) == (409, "counted")
-    assert at.core.db.rows["things"] == [{"thing_id": "thg_1"}]
+    assert await tags(core) == ["x"]
     assert at.audited == []
 
 
-async def test_what_breaks_here_is_not_told_outside() -> None:
-    async with edge() as (at, key):
-        at.things.failure = RuntimeError("/srv/app: disk full")
-        response, error = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+async def test_what_breaks_here_is_not_told_outside(at: Edge, key: str) -> None:
+    at.things.failure = RuntimeError("/srv/app: disk full")
+    response, error = await at.answer("make_thing", key=key, **MAKE_X)
 
     assert (response.status_code, error["retryable"]) == (500, True)
     assert "disk full" not in error["error"]
@@ -405,48 +414,46 @@ async def test_what_breaks_here_is_not_told_outside() -> None:
     ],
 )
 async def test_a_request_that_is_not_understood_reaches_no_handler(
-    name: str, asked: dict[str, Any], code: str | None
+    core: MemoryCore, at: Edge, key: str, name: str, asked: dict[str, Any], code: str | None
 ) -> None:
-    async with edge() as (at, key):
-        response, error = await at.answer(name, key=key, **asked)
+    response, error = await at.answer(name, key=key, **asked)
 
     assert 400 <= response.status_code < 500
     assert code in {None, error["code"]}
-    assert at.core.db.commits == 0
+    assert (at.audited, await tags(core)) == ([], [])
 
 
-async def test_who_has_no_key_or_one_that_opens_nothing_is_refused() -> None:
-    async with edge() as (at, _):
-        _, narrow = await at.core.projects.create_key(PROJECT, "site", ["files"])
-        anonymous, _ = await at.answer("make_thing", body=b'{"name": "x"}')
-        stranger, _ = await at.answer("make_thing", key=narrow, body=b'{"name": "x"}')
-        open_to_all, _ = await at.answer("list_things")
+async def test_who_has_no_key_or_one_that_opens_nothing_is_refused(
+    core: MemoryCore, at: Edge
+) -> None:
+    _, narrow = await core.projects.create_key(PROJECT, "site", ["files"])
+    anonymous, _ = await at.answer("make_thing", **MAKE_X)
+    stranger, _ = await at.answer("make_thing", key=narrow, **MAKE_X)
+    open_to_all, _ = await at.answer("list_things")
 
     assert (anonymous.status_code, stranger.status_code) == (401, 403)
     assert open_to_all.status_code == 200
 
 
-async def test_a_disabled_project_is_refused_and_counted_all_the_same() -> None:
-    async with edge() as (at, key):
-        await at.core.projects.set_active(PROJECT, False)
-        response, error = await at.answer("stop_things", key=key)
+async def test_a_disabled_project_is_refused_and_counted_all_the_same(
+    core: MemoryCore, at: Edge, key: str
+) -> None:
+    await core.projects.set_active(PROJECT, False)
+    response, error = await at.answer("stop_things", key=key)
 
     assert (response.status_code, error["code"]) == (403, "project_inactive")
     assert response.headers["x-ratelimit-remaining"] == "99"
 
 
-async def test_a_repeated_request_is_answered_from_what_was_kept() -> None:
-    async with edge() as (at, key):
-        at.core.db.answers += [*RESERVED, KEPT]
-        asked: dict[str, Any] = {"body": b'{"name": "x"}', "headers": {"idempotency-key": KEY}}
-        await at.answer("make_thing", key=key, **asked)
-        kept = at.core.db.statements
-        row = {"fingerprint": kept[1][1]["fingerprint"], "status": 201, "body": kept[2][1]["body"]}
-        at.core.db.answers += [0, 0, [row]]
-        response, made = await at.answer("make_thing", key=key, **asked)
+async def test_a_repeated_request_is_answered_from_what_was_kept(
+    core: MemoryCore, at: Edge, key: str
+) -> None:
+    asked = {**MAKE_X, "headers": {"idempotency-key": KEY}}
+    await at.answer("make_thing", key=key, **asked)
+    response, made = await at.answer("make_thing", key=key, **asked)
 
     assert (response.headers["idempotent-replayed"], made) == ("true", {"thing_id": "thg_1"})
-    assert len(at.core.db.rows["things"]) == 1
+    assert await tags(core) == ["x"]
 
 
 # ---- where there is nothing ---------------------------------------------------------------------
@@ -460,17 +467,19 @@ async def test_a_repeated_request_is_answered_from_what_was_kept() -> None:
         ("/v1/nowhere", "text/html", False),
     ],
 )
-def test_people_get_a_page_and_programs_the_envelope(path: str, accept: str, is_page: bool) -> None:
-    page = NotFoundPage(fake_texts(), "en")
+def test_people_get_a_page_and_programs_the_envelope(
+    core: MemoryCore, path: str, accept: str, is_page: bool
+) -> None:
+    page = NotFoundPage(core.texts, "en")
     scope = {"type": "http", "path": path, "headers": [(b"accept", accept.encode())]}
 
     assert page.is_for(Request(scope)) is is_page
 
 
-def test_the_page_is_in_the_readers_language_and_links_below_its_root() -> None:
+def test_the_page_is_in_the_readers_language_and_links_below_its_root(core: MemoryCore) -> None:
     headers = [(b"accept-language", b"ru,en;q=0.5")]
     scope = {"type": "http", "path": "/x", "headers": headers, "root_path": "/bots"}
-    answer = NotFoundPage(fake_texts(), "en").answer(Request(scope))
+    answer = NotFoundPage(core.texts, "en").answer(Request(scope))
 
     assert answer.status_code == 404
     assert 'lang="ru"' in bytes(answer.body).decode()
@@ -495,7 +504,7 @@ def test_a_code_means_one_error() -> None:
 # ---- health -------------------------------------------------------------------------------------
 
 
-class Away(FakeDatabase):
+class Away(Database):
     """A database that can't be reached."""
 
     @asynccontextmanager
@@ -515,20 +524,22 @@ class Asked(RecordingChannel):
         return self.health
 
 
-def asked() -> tuple[FakeContext, Asked]:
+class AskedPlugin:
+    """Registers the channel kind `asked`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        return [ChannelKind("asked", Section, lambda _context, identity, _: Asked(identity))]
+
+
+@asynccontextmanager
+async def asked() -> AsyncIterator[tuple[MemoryCore, Asked]]:
     """A service with one bot, and the bot."""
-
-    def create(_context: object, identity: ChannelIdentity, _settings: Section) -> Asked:
-        return Asked(identity)
-
-    settings = fake_settings(channels={"messenger_a": {"plugin": "asked"}})
-    kinds = [ChannelKind("asked", Section, create)]
-    clock = FakeClock()
-    channels = FakeChannels(settings, kinds=kinds, clock=clock)
-    core = plugin_context(clock=clock, channels=channels)
-    channel = core.channels["messenger_a"]
-    assert isinstance(channel, Asked)
-    return core, channel
+    channels = {"messenger_a": {"plugin": "asked"}}
+    async with memory_core(extra_plugins=[("asked", AskedPlugin())], channels=channels) as core:
+        channel = core.channels["messenger_a"]
+        assert isinstance(channel, Asked)
+        yield core, channel
 
 
 class NoRedis(MemoryLimiter):
@@ -538,8 +549,10 @@ class NoRedis(MemoryLimiter):
         return "connection refused"
 
 
-def readiness_of(core: FakeContext, **changes: Any) -> Readiness:
+def readiness_of(core: MemoryCore, **changes: Any) -> Readiness:
     parts: dict[str, Any] = {
+        "db": core.db,
+        "limiter": core.limiter,
         "has_redis": False,
         "keys_are_lost": lambda: False,
         "is_quarantined": False,
@@ -547,30 +560,15 @@ def readiness_of(core: FakeContext, **changes: Any) -> Readiness:
         **changes,
     }
     return Readiness(
-        db=core.db,
         clock=core.clock,
         jobs=core.jobs,
         channels=core.channels,
-        states=states_of(core),
-        limiter=core.limiter,
+        states=core.service.channel_states,
         **parts,
     )
 
 
-CAN_WRITE: Answer = [{"one": 1}]
-
-
-def troubled(*found: tuple[str, dict[str, Any]]) -> Answer:
-    base = {"status": "working", "reason": None, "detail": None, "paused_until_ms": 0}
-    return [
-        row_of(ChannelState(key, changed_at_ms=NOW_MS, **{**base, **fields}))
-        for key, fields in found
-    ]
-
-
-async def test_all_is_well_and_without_redis_it_is_not_asked() -> None:
-    core = plugin_context()
-    core.db.answers += [CAN_WRITE, troubled()]
+async def test_all_is_well_and_without_redis_it_is_not_asked(core: MemoryCore) -> None:
     checks = await readiness_of(core).checks()
 
     assert {name: check["ok"] for name, check in checks.items()} == {
@@ -581,9 +579,14 @@ async def test_all_is_well_and_without_redis_it_is_not_asked() -> None:
     }
 
 
-async def test_without_its_database_a_process_is_not_ready_and_says_why() -> None:
-    core = plugin_context(db=Away(), limiter=NoRedis(plugin_context().clock))
-    checks = await readiness_of(core, has_redis=True, keys_are_lost=lambda: True).checks()
+async def test_without_its_database_a_process_is_not_ready_and_says_why(core: MemoryCore) -> None:
+    checks = await readiness_of(
+        core,
+        db=Away(MEMORY_URL),
+        limiter=NoRedis(core.clock),
+        has_redis=True,
+        keys_are_lost=lambda: True,
+    ).checks()
 
     assert checks["database"] == {"ok": False, "detail": "connection refused"}
     assert not checks["queue"]["ok"]
@@ -591,17 +594,12 @@ async def test_without_its_database_a_process_is_not_ready_and_says_why() -> Non
     assert "secret_keys" in checks
 
 
-async def test_what_is_known_of_a_bot_is_not_asked_of_its_platform() -> None:
-    core = plugin_context()
-    core.channels.register(ChannelIdentity("support", "chn_1", PROJECT), "recording", {})
-    core.db.answers += [
-        CAN_WRITE,
-        troubled(
-            ("chn_1", {"status": "stopped"}),
-            ("messenger_a", {"status": "stopped", "reason": "bot_banned", "detail": "no"}),
-            ("messenger_b", {"outage_since_ms": 0, "outage_detail": "timeout"}),
-        ),
-    ]
+async def test_what_is_known_of_a_bot_is_not_asked_of_its_platform(core: MemoryCore) -> None:
+    own_channel(core)
+    async with core.db.transaction() as tx:
+        await put_state(tx, "chn_1", status="stopped")
+        await put_state(tx, "messenger_a", status="stopped", reason="bot_banned", detail="no")
+        await put_state(tx, "messenger_b", outage_since_ms=0, outage_detail="timeout")
     checks = await readiness_of(core).checks()
 
     assert checks["channel:messenger_a"] == {
@@ -615,22 +613,22 @@ async def test_what_is_known_of_a_bot_is_not_asked_of_its_platform() -> None:
 
 
 async def test_a_platform_is_asked_no_more_often_than_its_health_is_remembered() -> None:
-    core, channel = asked()
-    readiness = readiness_of(core)
-    for waits_s in (0.0, CHANNEL_HEALTH_S - 1, 1.0):
-        core.clock.advance(waits_s)
-        # Jobs are counted once in five seconds of the machine's own clock.
-        core.db.answers += [CAN_WRITE, troubled()]
-        await readiness.checks()
+    async with asked() as (core, channel):
+        readiness = readiness_of(core)
+        for waits_s in (0.0, CHANNEL_HEALTH_S - 1, 1.0):
+            core.clock.advance(waits_s)
+            await readiness.checks()
 
     assert channel.asked == 2
 
 
 async def test_a_bot_that_is_found_revoked_is_stopped() -> None:
-    core, channel = asked()
-    channel.health = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
-    core.db.answers += [CAN_WRITE, troubled(), 1]
-    checks = await readiness_of(core).checks()
+    async with asked() as (core, channel):
+        channel.health = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
+        checks = await readiness_of(core).checks()
+        async with core.db.read() as tx:
+            state = await core.service.channel_states.find(tx, "messenger_a")
 
     assert checks["channel:messenger_a"]["stopped"]
-    assert "'stopped'" in core.db.statements[-1][0]
+    assert state is not None
+    assert (state.status, state.detail) == ("stopped", "Unauthorized")
