@@ -27,8 +27,8 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import ConnectionLimits, Server
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.telegram import FakeTelegram
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin as telegram
 from msgsvc_webhooks import plugin as webhooks
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.naming_forms import FORM_BODIES
 from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources
 

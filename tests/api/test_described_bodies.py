@@ -12,7 +12,7 @@ from msgsvc_core.http.openapi import openapi
 from msgsvc_core.mailings import MailingMessage
 from msgsvc_core.messages import SendBody
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.resources import PLUGINS
 
 

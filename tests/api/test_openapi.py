@@ -20,8 +20,8 @@ from msgsvc_core.http.openapi import errors_of, openapi
 from msgsvc_core.http.openapi.webhooks import SubscriberEventFields
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.test_described_bodies import models_in
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")

@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db.personal_data import NotExported, PersonalTable
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.resources import PLUGINS, SETTINGS, MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing

@@ -10,7 +10,7 @@ import yaml
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import ConnectionLimits
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.architecture.tree import ROOT, assert_none, source_of
 
 DEPLOY = ROOT / "contrib" / "deploy"

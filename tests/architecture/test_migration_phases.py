@@ -10,7 +10,7 @@ from msgsvc_core.db.schema import steps_of
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.architecture.tree import assert_none
 
 #: Objections that don't hold, beginning with the step, and why.

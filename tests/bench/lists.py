@@ -21,7 +21,7 @@ from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.channel import RecordingPlugin
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.lists.asking import Asked, lists
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of

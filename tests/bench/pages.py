@@ -17,8 +17,8 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.channel import RecordingPlugin
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import tenant_of
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin

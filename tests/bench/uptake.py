@@ -26,7 +26,7 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.channel import RecordingPlugin
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_drip.step_runner import StepRunner
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running

@@ -11,8 +11,8 @@ from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_devkit.work import PATIENCE_S
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import FakeChannel, Platform, payload_of, started

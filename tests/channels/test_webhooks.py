@@ -10,8 +10,8 @@ import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.services import SECRET_KEY
 from tests.channels.conftest import AddBot
 from tests.channels.messenger import SECRET_HEADER, Bot, Platform, started
 from tests.channels.test_own_bots import link_of, subscribers_of

@@ -20,8 +20,8 @@ from msgsvc_core.db.scripts import scripts_of
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.services import SECRET_KEY
 from tests.contracts.migration_scripts import COLUMN, REFERENCE, TABLE, Owner, Shop
 
 Backend = SQLiteDatabases | PostgresDatabases

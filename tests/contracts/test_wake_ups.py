@@ -19,9 +19,9 @@ from msgsvc_core.jobs.broker import Announcer, Listener, close_broker, open_brok
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.runners import ServiceWithWorker, TestRunner
+from msgsvc_devkit.services import SECRET_KEY
 
 by_each_broker = pytest.mark.parametrize("runner", ["redis", "rabbitmq"], indirect=True)
 on_each_broker = pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from msgsvc_dashboard.frame.browser import SESSION_COOKIE
 from msgsvc_devkit import RecordingPlugin
 from msgsvc_devkit.clock import START
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.services import SECRET_KEY
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of

@@ -22,9 +22,9 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.telegram import FakeTelegram
 from msgsvc_devkit.platforms.telegram.login import FakeTelegramLogin
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin as telegram_plugin
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 

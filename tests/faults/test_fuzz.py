@@ -16,8 +16,8 @@ from msgsvc_core.api.envelope import MAX_MESSAGE
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.http.openapi import openapi
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.services import SECRET_KEY
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.fuzzing import Fuzzed, Reply, Shapes, call, operations
 

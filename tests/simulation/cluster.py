@@ -18,7 +18,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.jobs.runner import OWN_LOOK_S, LaneRunner, _forever
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.simulation.platform import Platform, SimulatedPlugin
 from tests.simulation.virtual_time import ProcessClock, VirtualLoop, VirtualTime
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 
 #: The command, which tells at its end which modules it has loaded.
 PROGRAM = """

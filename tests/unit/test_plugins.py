@@ -15,8 +15,8 @@ from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.services import SECRET_KEY
 
 
 def build(*plugins: Any) -> Service:

@@ -18,7 +18,7 @@ from msgsvc_core.kernel.tracing import (
     within,
 )
 from msgsvc_core.telemetry.otel import OtelTracing
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from tests.spans import Recorded, trace_id_of
 
 

@@ -12,8 +12,10 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.channel import RecordingPlugin
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.runners import TestRunner
+
+#: The secret key of tests.
+SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
 _SETTINGS: dict[str, Any] = {
     "secret_keys": (SECRET_KEY,),

@@ -15,8 +15,8 @@ from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import settled, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_devkit.webhooks import WebhookReceiver
 from tests.clients.scenarios.proxy import Fault, Forwarded, Proxy
 from tests.clients.scenarios.script import Scenario, Step, Variables, at, lacks

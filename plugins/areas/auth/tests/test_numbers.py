@@ -7,7 +7,7 @@ import pytest
 from msgsvc_auth.service import SignIn
 from msgsvc_core.security import SecretBox, new_number, offered
 from msgsvc_core.security.numbers import NUMBERS
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 
 WRONG = "That is not the number on the page. You are not signed in to Shop."
 

@@ -10,8 +10,8 @@ from msgsvc_core.channels import DeliveryError
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.email import FakeMail, Person
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_email import plugin
 from msgsvc_email.channel import EmailChannel
 

@@ -10,8 +10,8 @@ from msgsvc_core.channels import Channel, DeliveryError, Update
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.matrix import FakeMatrix, Person
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_matrix import plugin
 
 ChannelFactory = Callable[..., Channel]

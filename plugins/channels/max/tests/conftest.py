@@ -18,9 +18,9 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.max import FakeMax, Person
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_max import plugin
 from msgsvc_max.channel import MaxChannel
 

@@ -13,8 +13,8 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.databases import SQLiteDatabases
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.platforms.sms import FakeSmsCentre, FakeSmsProvider, Person
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_sms import plugin
 
 #: No limits, for tests of other things.

@@ -22,9 +22,9 @@ from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings

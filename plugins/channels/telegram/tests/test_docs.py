@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin
 from msgsvc_telegram.failures import refusal
 from msgsvc_telegram.settings import TelegramSettings

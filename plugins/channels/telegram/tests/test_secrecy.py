@@ -13,7 +13,7 @@ from msgsvc_core.channels import DeliveryError, Media, OutgoingMessage
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.settings import TelegramSettings

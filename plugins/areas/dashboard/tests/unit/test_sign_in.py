@@ -45,7 +45,7 @@ from msgsvc_devkit.fakes import (
     fake_settings,
     inbound_context,
 )
-from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.services import SECRET_KEY
 from plugins.areas.dashboard.tests.unit.browsers import ANN, page, session
 from plugins.areas.dashboard.tests.unit.fakes import AccountsInMemory
 from plugins.areas.dashboard.tests.unit.signing import HOME, PASSWORD, SETTINGS, Signing
