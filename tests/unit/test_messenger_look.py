@@ -1,14 +1,16 @@
 """What a kind of messenger may say of its looks."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from msgsvc_core.channels import ChannelKind, ChatColours, MessengerLook
 from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit import memory_core
 from msgsvc_devkit.channel import RecordingChannel
-from msgsvc_devkit.fakes import FakeChannels, fake_settings
 
 LIGHT = ChatColours(ground="#dfe7ee", bubble="#ffffff", text="#16202a", link="#1d5f99")
 DARK = ChatColours(ground="#10161c", bubble="#1d2730", text="#eef2f5", link="#8cc4f0")
@@ -56,18 +58,24 @@ def test_styles_of_buttons_have_all_of_their_colours_or_none() -> None:
         replace(LIGHT, **(STYLED | {"button_danger": ""}))
 
 
-def test_a_channel_has_the_look_of_its_kind_and_looks_that_are_shared_count_once() -> None:
-    kinds = [
-        ChannelKind(name, Section, lambda _context, who, _given: RecordingChannel(who), look=look)
-        for name, look in {
-            "dove": LOOK,
-            "pigeon": MessengerLook(LIGHT, DARK),
-            "raven": None,
-        }.items()
-    ]
-    channels = FakeChannels(
-        fake_settings(channels={name: {"plugin": name} for name in ("dove", "raven")}), kinds=kinds
-    )
+class BirdsPlugin:
+    """Registers three channel kinds, one of which has no look."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        looks = {"dove": LOOK, "pigeon": MessengerLook(LIGHT, DARK), "raven": None}
+        return [
+            ChannelKind(
+                name, Section, lambda _context, who, _given: RecordingChannel(who), look=look
+            )
+            for name, look in looks.items()
+        ]
+
+
+async def test_a_channel_has_the_look_of_its_kind_and_looks_that_are_shared_count_once() -> None:
+    used = {name: {"plugin": name} for name in ("dove", "raven")}
+    async with memory_core(extra_plugins=[("birds", BirdsPlugin())], channels=used) as core:
+        channels = core.channels
 
     assert channels.kinds.looks == [LOOK]
     assert channels["dove"].identity.look == LOOK
