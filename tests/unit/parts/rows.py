@@ -8,10 +8,9 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.mailings.content import to_column
-from msgsvc_core.mailings.models import Mailing, MailingShard
+from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.templates.models import TemplateContent
-from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.clock import START
 from msgsvc_devkit.core import PROJECT
 
@@ -73,22 +72,6 @@ def a_mailing(job_id: str = "job_1", *, text: str = "Hi", **given: Any) -> Maili
 def row_of(value: "DataclassInstance") -> dict[str, Any]:
     """The row of a value whose columns are its fields."""
     return {field.name: _stored(getattr(value, field.name)) for field in fields(value)}
-
-
-def subscriber_row(person: Subscriber) -> dict[str, Any]:
-    """Tags and permissions come along as texts."""
-    names = {"tags": ",".join(person.tags), "permissions": ",".join(person.permissions)}
-    return {**row_of(person), **names}
-
-
-def shard_row(shard: MailingShard) -> dict[str, Any]:
-    return {
-        "bot": shard.bot,
-        "walked_to": shard.walked_to,
-        "in_hand": to_json(shard.in_flight),
-        "is_done": shard.is_done,
-        "is_rest": shard.is_rest,
-    }
 
 
 def _stored(value: Any) -> Any:
