@@ -1,15 +1,12 @@
-"""The switches, built from a fake database."""
-
-from typing import Any
+"""The switches."""
 
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_devkit import MemoryCore
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.models import Fault
 from msgsvc_sandbox.wakeups import Wakeups
-
-from .rows import tables
 
 
 class Naps(list[float]):
@@ -19,20 +16,17 @@ class Naps(list[float]):
         self.append(seconds)
 
 
-def switched(**fields: Any) -> list[dict[str, Any]]:
-    return [{"reason": None, "retry_after_s": 5, "delay_ms": 0, "remaining": None, **fields}]
-
-
-async def test_a_channel_without_switches_takes_no_time() -> None:
+async def test_a_channel_without_switches_takes_no_time(core: MemoryCore) -> None:
     naps = Naps()
-    await Faults(tables(), Wakeups(), naps).suffer("shop")
+    await Faults(core.db, Wakeups(), naps).suffer("shop")
 
     assert naps == []
 
 
-async def test_a_slow_channel_fails_after_its_time() -> None:
-    naps, row = Naps(), switched(reason="rate_limited", retry_after_s=7, delay_ms=1500)
-    faults = Faults(tables({"FROM sandbox_faults": row}), Wakeups(), naps)
+async def test_a_slow_channel_fails_after_its_time(core: MemoryCore) -> None:
+    naps = Naps()
+    faults = Faults(core.db, Wakeups(), naps)
+    await faults.set("shop", Fault(reason="rate_limited", retry_after_s=7, delay_s=1.5))
     with pytest.raises(DeliveryError) as refused:
         await faults.suffer("shop")
 
@@ -40,41 +34,55 @@ async def test_a_slow_channel_fails_after_its_time() -> None:
     assert (refused.value.reason, refused.value.retry_after_s) == (Reason.RATE_LIMITED, 7)
 
 
-async def test_only_a_429_says_how_long_to_wait() -> None:
-    row = switched(reason="platform_unavailable", retry_after_s=7)
-    faults = Faults(tables({"FROM sandbox_faults": row}), Wakeups())
+async def test_only_a_429_says_how_long_to_wait(core: MemoryCore) -> None:
+    faults = Faults(core.db, Wakeups())
+    await faults.set("shop", Fault(reason="platform_unavailable", retry_after_s=7))
 
     with pytest.raises(DeliveryError) as refused:
         await faults.suffer("shop")
     assert refused.value.retry_after_s is None
 
 
-async def test_the_last_failure_heals_the_channel_and_tells_every_page() -> None:
-    row = switched(reason="unknown", remaining=1)
-    db = tables({"UPDATE sandbox_faults": [{"remaining": 0}], "FROM sandbox_faults": row})
+async def test_the_last_failure_heals_the_channel_and_tells_every_page(core: MemoryCore) -> None:
     wakeups = Wakeups()
+    faults = Faults(core.db, wakeups)
+    await faults.set("shop", Fault(reason="unknown", remaining=2))
     with wakeups.expect("per_anna") as changed:
         with pytest.raises(DeliveryError):
-            await Faults(db, wakeups).suffer("shop")
+            await faults.suffer("shop")
+        assert not changed.is_set()
+        with pytest.raises(DeliveryError):
+            await faults.suffer("shop")
 
-        assert db.params_of("INTO sandbox_faults")[0]["reason"] is None
         assert changed.is_set()
+    assert await faults.get("shop") == Fault()
 
 
-async def test_a_failure_that_another_call_took_does_not_happen_twice() -> None:
-    row = switched(reason="unknown", remaining=1, delay_ms=1000)
-    db = tables({"UPDATE sandbox_faults": [], "FROM sandbox_faults": row})
+class Overtaken(Faults):
+    """Another call takes a failure just after this one has seen it."""
+
+    async def get(self, channel: str) -> Fault:
+        found = await super().get(channel)
+        with pytest.raises(DeliveryError):
+            await Faults(self._db, Wakeups(), Naps()).suffer(channel)
+        return found
+
+
+async def test_a_failure_that_another_call_took_does_not_happen_twice(core: MemoryCore) -> None:
     naps = Naps()
-    await Faults(db, Wakeups(), naps).suffer("shop")
+    late = Overtaken(core.db, Wakeups(), naps)
+    await late.set("shop", Fault(reason="unknown", remaining=1, delay_s=1))
+    await late.suffer("shop")
 
     assert naps == []
-    assert db.params_of("INTO sandbox_faults") == []
+    assert await Faults(core.db, Wakeups()).get("shop") == Fault()
 
 
-async def test_a_switch_is_seen_by_every_page() -> None:
-    db, wakeups = tables(), Wakeups()
+async def test_a_switch_is_seen_by_every_page(core: MemoryCore) -> None:
+    wakeups = Wakeups()
+    faults = Faults(core.db, wakeups)
     with wakeups.expect("per_anna") as changed:
-        await Faults(db, wakeups).set("shop", Fault(reason="unknown", delay_s=0.25))
+        await faults.set("shop", Fault(reason="unknown", delay_s=0.25))
 
         assert changed.is_set()
-    assert db.params_of("INTO sandbox_faults")[0]["delay_ms"] == 250
+    assert await faults.get("shop") == Fault(reason="unknown", delay_s=0.25)

@@ -1,60 +1,72 @@
-"""What bots may put into chats, built from fakes."""
+"""What bots may put into chats."""
 
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.content.outgoing import Button, Media
-from msgsvc_core.kernel.json import from_json
-from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import FakeDatabase
+from msgsvc_devkit import MemoryCore
 from msgsvc_sandbox.mailbox import Mailbox
-from msgsvc_sandbox.models import Media as StoredMedia
-from msgsvc_sandbox.models import MessageBody, Span
+from msgsvc_sandbox.models import Chat, Message
+from msgsvc_sandbox.service import Messenger
 from msgsvc_sandbox.wakeups import Wakeups
 
-from .rows import CHAT, message, tables
-
 HELLO = OutgoingMessage("Hello", key="k1")
-PICTURE = StoredMedia(type="image", url="https://shop.example/cat.png")
+PICTURE = Media("image", "https://shop.example/cat.png")
+WITH_PICTURE = OutgoingMessage("Hello", media=PICTURE)
 
 
-def mailbox(db: FakeDatabase, wakeups: Wakeups | None = None) -> Mailbox:
-    return Mailbox(db, FakeClock(), wakeups or Wakeups())
+async def shown(messenger: Messenger, since: int = 0) -> list[Message]:
+    """Anna's messages, as her page gets them; with `since` also removed ones."""
+    return (await messenger.state("per_anna", since)).messages
 
 
-async def test_a_message_is_shown_and_its_person_told() -> None:
-    db, wakeups = tables(), Wakeups()
+async def chat(messenger: Messenger) -> Chat:
+    [found] = (await messenger.state("per_anna")).chats
+    return found
+
+
+async def test_a_message_is_shown_and_its_person_told(
+    core: MemoryCore, messenger: Messenger
+) -> None:
+    wakeups = Wakeups()
     with wakeups.expect("per_anna") as changed:
-        ref = await mailbox(db, wakeups).add("shop", "per_anna", HELLO)
+        ref = await Mailbox(core.db, core.clock, wakeups).add("shop", "per_anna", HELLO)
 
         assert changed.is_set()
-    [row] = db.rows["sandbox_messages"]
-    assert (ref, row["position"], row["send_key"], row["author"]) == ("6", 6, "k1", "bot")
-    assert len(db.params_of("SET unread = unread + 1")) == 1
+    [message] = await shown(messenger)
+    assert (message.ref, message.author, message.text) == (ref, "bot", "Hello")
+    assert (await chat(messenger)).unread == 1
 
 
-async def test_a_message_that_was_shown_before_is_not_shown_again() -> None:
-    db = tables({"FROM sandbox_messages": [{"position": 3}]})
+async def test_a_message_that_was_shown_before_is_not_shown_again(
+    mailbox: Mailbox, messenger: Messenger
+) -> None:
+    first = await mailbox.add("shop", "per_anna", HELLO)
 
-    assert await mailbox(db).add("shop", "per_anna", HELLO) == "3"
-    assert db.rows["sandbox_messages"] == []
+    assert await mailbox.add("shop", "per_anna", HELLO) == first
+    assert len(await shown(messenger)) == 1
 
 
 @pytest.mark.parametrize(
-    ("db", "reason"),
+    ("person_id", "blocked", "reason"),
     [
-        (tables({"UPDATE sandbox_people SET": []}), Reason.CHAT_NOT_FOUND),
-        (tables({"FROM sandbox_chats": []}), Reason.CHAT_NOT_FOUND),
-        (tables({"FROM sandbox_chats": [{**CHAT, "blocked": 1}]}), Reason.USER_BLOCKED_BOT),
+        ("per_nobody", False, Reason.CHAT_NOT_FOUND),
+        ("per_boris", False, Reason.CHAT_NOT_FOUND),
+        ("per_anna", True, Reason.USER_BLOCKED_BOT),
     ],
     ids=["nobody", "not started", "blocked"],
 )
-async def test_a_bot_writes_where_it_was_let_in(db: FakeDatabase, reason: Reason) -> None:
+async def test_a_bot_writes_where_it_was_let_in(
+    mailbox: Mailbox, messenger: Messenger, person_id: str, blocked: bool, reason: Reason
+) -> None:
+    if blocked:
+        await messenger.set_blocked(person_id, "shop", True)
     with pytest.raises(DeliveryError) as refused:
-        await mailbox(db).add("shop", "per_anna", HELLO)
+        await mailbox.add("shop", person_id, HELLO)
 
     assert refused.value.reason is reason
-    assert db.rows["sandbox_messages"] == []
+    if person_id != "per_nobody":
+        assert (await messenger.state(person_id)).messages == []
 
 
 @pytest.mark.parametrize(
@@ -67,52 +79,56 @@ async def test_a_bot_writes_where_it_was_let_in(db: FakeDatabase, reason: Reason
     ],
     ids=["too long", "empty", "media", "button"],
 )
-async def test_what_no_platform_takes_is_refused_before_the_database_is_asked(
-    outgoing: OutgoingMessage,
+async def test_what_no_platform_takes_is_refused_whoever_gets_it(
+    mailbox: Mailbox, messenger: Messenger, outgoing: OutgoingMessage
 ) -> None:
-    db = FakeDatabase()
-    with pytest.raises(DeliveryError) as refused:
-        await mailbox(db).add("shop", "per_anna", outgoing)
-
-    assert refused.value.reason is Reason.INVALID_MESSAGE
-
-
-async def test_an_edit_without_a_picture_keeps_the_one_that_is_there() -> None:
-    before = message(MessageBody(spans=[Span(text="Hello")], media=PICTURE))
-    db = tables({"FROM sandbox_messages": [before]})
-    await mailbox(db).replace("shop", "per_anna", "3", OutgoingMessage("Bye"))
-
-    body = from_json(db.params_of("UPDATE sandbox_messages")[0]["body"])
-    assert (body["spans"][0]["text"], body["media"]["url"]) == ("Bye", PICTURE.url)
-
-
-async def test_a_bot_edits_its_own_messages_alone() -> None:
-    theirs = message(MessageBody(spans=[Span(text="Hi")]), author="person")
-    for found in ([], [theirs]):
-        db = tables({"FROM sandbox_messages": found})
+    for person_id in ("per_anna", "per_nobody"):
         with pytest.raises(DeliveryError) as refused:
-            await mailbox(db).replace("shop", "per_anna", "3", OutgoingMessage("Bye"))
+            await mailbox.add("shop", person_id, outgoing)
 
         assert refused.value.reason is Reason.INVALID_MESSAGE
+    assert await shown(messenger) == []
 
 
-async def test_a_message_is_removed_with_what_it_said_and_may_be_removed_again() -> None:
-    before = message(MessageBody(spans=[Span(text="Hello")], media=PICTURE))
-    db, gone = tables({"FROM sandbox_messages": [before]}), tables()
-    await mailbox(db).remove("shop", "per_anna", "3")
-    await mailbox(gone).remove("shop", "per_anna", "3")
+async def test_an_edit_without_a_picture_keeps_the_one_that_is_there(
+    mailbox: Mailbox, messenger: Messenger
+) -> None:
+    ref = await mailbox.add("shop", "per_anna", WITH_PICTURE)
+    await mailbox.replace("shop", "per_anna", ref, OutgoingMessage("Bye"))
 
-    [written] = db.params_of("UPDATE sandbox_messages")
-    assert written["deleted"] == 1
-    assert "Hello" not in written["body"]
-    assert PICTURE.url not in written["body"]
-    assert gone.params_of("UPDATE sandbox_messages") == []
+    [message] = await shown(messenger)
+    assert message.media is not None
+    assert (message.text, message.media.url) == ("Bye", PICTURE.url)
 
 
-async def test_the_answer_to_a_press_is_for_whoever_pressed() -> None:
-    db = tables()
-    await mailbox(db).answer("shop", "per_anna:4", "Done")
+async def test_a_bot_edits_its_own_messages_alone(mailbox: Mailbox, messenger: Messenger) -> None:
+    theirs = await messenger.send_text("per_anna", "shop", "Hi")
+    for ref in ("77", theirs.ref):
+        with pytest.raises(DeliveryError) as refused:
+            await mailbox.replace("shop", "per_anna", ref, OutgoingMessage("Bye"))
 
-    [written] = db.params_of("UPDATE sandbox_chats")
-    assert (written["person_id"], written["notice"]) == ("per_anna", "Done")
-    assert written["notice_revision"] == 6
+        assert refused.value.reason is Reason.INVALID_MESSAGE
+    assert [message.text for message in await shown(messenger)] == ["Hi"]
+
+
+async def test_a_message_is_removed_with_what_it_said_and_may_be_removed_again(
+    mailbox: Mailbox, messenger: Messenger
+) -> None:
+    ref = await mailbox.add("shop", "per_anna", WITH_PICTURE)
+    await mailbox.remove("shop", "per_anna", ref)
+    assert await shown(messenger) == []
+    [gone] = await shown(messenger, since=1)
+    await mailbox.remove("shop", "per_anna", ref)
+
+    assert (gone.ref, gone.deleted, gone.text, gone.media) == (ref, True, "", None)
+    assert await shown(messenger, since=gone.revision) == []
+
+
+async def test_the_answer_to_a_press_is_for_whoever_pressed(
+    mailbox: Mailbox, messenger: Messenger
+) -> None:
+    await mailbox.answer("shop", "per_anna:4", "Done")
+
+    answered = await chat(messenger)
+    assert answered.notice == "Done"
+    assert answered.notice_revision == (await messenger.state("per_anna")).revision
