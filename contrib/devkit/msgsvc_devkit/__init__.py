@@ -2,7 +2,7 @@
 
 The fixtures are in `msgsvc_devkit.fixtures`; load them with `-p msgsvc_devkit.fixtures`.
 `msgsvc_devkit.webhooks` helps to test receivers of webhooks, and needs no database.
-`plugin_context` and `channel_context` build the context of a plugin or a channel from fakes.
+`memory_core` has the service's parts on a database in memory, and `channel_context` what a channel gets.
 `ChannelContract` is the conformance kit for channels, `PluginContract` the one for all plugins.
 """
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from msgsvc_devkit.conformance.channel import ChannelContract, ReceivingContract
     from msgsvc_devkit.conformance.messenger import Fault, Messenger, Shown, cannot
     from msgsvc_devkit.conformance.plugin import PluginContract
-    from msgsvc_devkit.core import BotCall, MemoryCore, memory_core
-    from msgsvc_devkit.fakes.context import FakeContext, channel_context, plugin_context
+    from msgsvc_devkit.core import BotCall, MemoryCore, channel_context, memory_core
+    from msgsvc_devkit.fakes.context import FakeContext, plugin_context
 
 # The kit imports pytest and a web server: 14 MiB that a process with a recording channel should not load.
 # The fakes import the whole core.
@@ -36,7 +36,7 @@ __getattr__ = late_exports(
         "ReceivingContract": "conformance.channel",
         "Shown": "conformance.messenger",
         "cannot": "conformance.messenger",
-        "channel_context": "fakes.context",
+        "channel_context": "core",
         "plugin_context": "fakes.context",
     },
 )

@@ -14,15 +14,16 @@ Everything is real, SQL included, except for what is outside of the process: the
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.inbound import Chat
 from msgsvc_core.channels.outbox import JOB as BOT_CALL
 from msgsvc_core.channels.outbox import OPEN_THREAD
 from msgsvc_core.channels.updates import Update
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import CORE_MIGRATIONS, Database, Tx
+from msgsvc_core.db import CORE_MIGRATIONS, Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.json import from_json
@@ -37,8 +38,7 @@ from msgsvc_core.subscribers.searching import columns_of
 from msgsvc_devkit.channel import RecordingChannel, RecordingPlugin
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.contexts import InboundInTest, JobInTest, claimed
-from msgsvc_devkit.images import shared_images
-from msgsvc_devkit.memory import MEMORY_URL, MemoryBackend, MemoryDatabase
+from msgsvc_devkit.memory import MEMORY_URL, memory_database
 from msgsvc_devkit.services import settings_of
 
 #: The project that every core has, named Shop.
@@ -249,22 +249,30 @@ async def memory_core(
     recorder, clock = _Recorder(), clock or FakeClock()
     extra = [("recording", RecordingPlugin()), ("recorder", recorder), *extra_plugins]
     hook = load_plugins(plugins, extra).hook
-    image = await shared_images().of([CORE_MIGRATIONS, *hook.register_migrations()])
-    in_memory = MemoryDatabase(image)
-    service = Service(
-        settings_of(plugins, extra, database_url=MEMORY_URL, **settings),
-        clock=clock,
-        extra_plugins=extra,
-        database=Database(MEMORY_URL, in_memory=MemoryBackend(in_memory)),
-    )
-    await service.open_database()
-    try:
+    async with memory_database([CORE_MIGRATIONS, *hook.register_migrations()]) as db:
+        service = Service(
+            settings_of(plugins, extra, database_url=MEMORY_URL, **settings),
+            clock=clock,
+            extra_plugins=extra,
+            database=db,
+        )
         context = service.plugin_context()
         parts = {each.name: getattr(context, each.name) for each in fields(PluginContext)}
         core = MemoryCore(**parts, service=service, emitted=recorder.events)
-        async with core.db.transaction() as tx:
+        async with db.transaction() as tx:
             await core.project(tx, PROJECT, "Shop")
         yield core
-    finally:
-        await service.db.disconnect()
-        in_memory.close()
+
+
+def channel_context(**overrides: Any) -> ChannelContext:
+    """The context of a channel that a test creates without a service: real parts, but for the clock and the
+    database, which is not connected. `overrides` replace its fields, by name.
+
+        channel = DoveChannel(channel_context(), ChannelIdentity("dove", "dove"), DoveSettings(token="t"))
+
+    For a channel with tables, use `core.channels.kinds.context` of `memory_core`.
+    """
+    clock = overrides.get("clock") or FakeClock()
+    settings = settings_of([], database_url=MEMORY_URL, channels={})
+    service = Service(settings, clock=clock)
+    return replace(service.channels.kinds.context, **overrides)

@@ -8,16 +8,19 @@ several processes, or two transactions that meet use a file: `@pytest.mark.datab
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from msgsvc_core.db import Database, MigrationSource
 from msgsvc_core.db.database import TakeWriteLock
 from msgsvc_core.db.priority_pool import PriorityPool
 from msgsvc_core.db.sqlite import SQLiteConnection
 from msgsvc_core.db.sqlite_batches import commit_units
 from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Outcome
+from msgsvc_devkit.images import shared_images
 
 #: A database in memory has no path. A program that takes this one for a file is told that there is no such
 #: folder.
@@ -25,6 +28,19 @@ MEMORY_URL = "sqlite:////only-in-memory/"
 
 #: The transaction in which this task, or the one that started it, is.
 _within: ContextVar[object | None] = ContextVar("_within", default=None)
+
+
+@asynccontextmanager
+async def memory_database(sources: Sequence[MigrationSource]) -> AsyncIterator[Database]:
+    """A connected database with the tables of these owners, and no rows."""
+    rows = MemoryDatabase(await shared_images().of(sources))
+    db = Database(MEMORY_URL, in_memory=MemoryBackend(rows))
+    await db.connect()
+    try:
+        yield db
+    finally:
+        await db.disconnect()
+        rows.close()
 
 
 class MemoryDatabase:

@@ -24,7 +24,7 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.kernel.json import to_json_bytes
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, until
-from msgsvc_devkit.fakes.context import channel_context
+from msgsvc_devkit.core import channel_context
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Person
 from msgsvc_whatsapp import plugin
