@@ -3,6 +3,7 @@
 PYTHON ?= python3
 DEMO_ARGS ?=
 TEST_ARGS ?=
+BASE ?=
 FAULTS_ARGS ?=
 BENCH_ARGS ?=
 SIMULATE_ARGS ?=
@@ -19,7 +20,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check pictures bench bench-full retention simulate oidc-clients synapse client-tools deploy-tools site clean
+.PHONY: help install demo test test-changed test-all test-slow faults check format docs clients clients-release dist dist-offline dist-check pictures bench bench-full retention simulate oidc-clients synapse client-tools deploy-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,16 +34,21 @@ demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEM
 # three at once on two cores.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (3 * (os.cpu_count() or 1) + 1) // 2))')
 
-test: .venv/installed-dev ## Runs every test, on PostgreSQL those that are about SQL (TEST_ARGS="-k name")
-ifeq ($(strip $(TEST_ARGS)),)
-	# Property-based tests draw the same examples each time, so that a change is judged by what it changed.
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=ci
-else
-	$(BIN)/python -m pytest $(TEST_ARGS)
-endif
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Property-based tests draw the same examples each time, so that a change is judged by what it changed.
+SAME = --hypothesis-profile=ci
 
-test-all: .venv/installed-dev ## Runs every test on both databases, and faults with every runner
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --all-databases $(TEST_ARGS)
+test: .venv/installed-dev ## Runs the tests, with what the machine has (TEST_ARGS="-k name")
+	$(PYTEST) $(SAME) $(TEST_ARGS)
+
+test-changed: .venv/installed-dev ## Runs the tests that a change since BASE can affect (BASE=main)
+	$(BIN)/python -m tests.changed --base "$(BASE)" -- $(PYTEST) $(SAME) $(TEST_ARGS)
+
+test-all: .venv/installed-dev ## The same, and the slow ones: real servers, faults, upgrades, pictures, bench
+	$(PYTEST) --slow=all $(TEST_ARGS)
+
+test-slow: .venv/installed-dev ## Runs the slow tests only
+	$(PYTEST) $(SAME) --slow=only $(TEST_ARGS)
 
 faults: .venv/installed-dev ## Runs the fault tests as often as promised, into build/faults.json (FAULTS_ARGS="-k kill")
 	$(BIN)/python -m pytest tests/faults --long --figures build/faults.json $(FAULTS_ARGS)

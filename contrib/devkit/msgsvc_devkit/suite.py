@@ -29,8 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("suite").addoption(
         "--slow",
         choices=("no", "all", "only"),
-        default="no",
-        help="whether to run tests of servers that take long to start (default: no)",
+        help="whether to run tests marked slow (default: no, except for files that are named)",
     )
     parser.addini(FOLDERS, "folders whose tests are slow", type="paths")
 
@@ -89,7 +88,8 @@ def is_slow(item: pytest.Item, folders: Sequence[Path]) -> bool:
 
 
 def _chosen(config: pytest.Config) -> str:
-    """A test that somebody names is one that they want to run."""
-    is_named = config.args_source is pytest.Config.ArgsSource.ARGS
-    which: str = config.getoption("slow")
-    return "all" if is_named and which == "no" else which
+    which: str | None = config.getoption("slow")
+    if which is not None:
+        return which
+    # A test that somebody names is one that they want to run.
+    return "all" if config.args_source is pytest.Config.ArgsSource.ARGS else "no"
