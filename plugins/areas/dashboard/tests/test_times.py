@@ -14,6 +14,7 @@ from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import Accounts
 from msgsvc_dashboard.frame import formats
 from msgsvc_devkit import FakeClock
+from msgsvc_devkit.core import MemoryCore
 from msgsvc_devkit.dashboard import Visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import new_account
@@ -30,8 +31,8 @@ def ms(text: str) -> int:
     return int(at(text).timestamp() * 1000)
 
 
-def reader(now: str, timezone: str, lang: str = "en") -> PageContext:
-    return replace(page(), clock=FakeClock(at(now)), timezone=ZoneInfo(timezone), lang=lang)
+def reader(core: MemoryCore, now: str, timezone: str, lang: str = "en") -> PageContext:
+    return replace(page(core), clock=FakeClock(at(now)), timezone=ZoneInfo(timezone), lang=lang)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +47,10 @@ def reader(now: str, timezone: str, lang: str = "en") -> PageContext:
         ("2025-12-31T23:30", "Europe/Berlin", "1 Jan, 00:30"),
     ],
 )
-def test_a_time_is_as_short_as_the_readers_day_and_year_allow(
-    at_text: str, timezone: str, shown: str
+async def test_a_time_is_as_short_as_the_readers_day_and_year_allow(
+    core: MemoryCore, at_text: str, timezone: str, shown: str
 ) -> None:
-    late = reader("2026-11-27T16:00", timezone)
+    late = reader(core, "2026-11-27T16:00", timezone)
 
     assert formats.brief(NOWHERE, ms(at_text), page=late) == shown
 
@@ -63,14 +64,16 @@ def test_a_time_is_as_short_as_the_readers_day_and_year_allow(
         ("America/St_Johns", "Friday, 27 November 2026, 08:25:00, America/St_Johns, UTC-3:30"),
     ],
 )
-def test_a_time_in_full_has_its_zone_as_it_was_then(timezone: str, shown: str) -> None:
-    asked = reader("2026-11-27T12:00", timezone)
+async def test_a_time_in_full_has_its_zone_as_it_was_then(
+    core: MemoryCore, timezone: str, shown: str
+) -> None:
+    asked = reader(core, "2026-11-27T12:00", timezone)
 
     assert formats.in_full(NOWHERE, ms("2026-11-27T11:55"), page=asked) == shown
 
 
-def test_how_long_ago_is_told_for_a_week_in_either_direction() -> None:
-    asked = reader("2026-11-27T12:00", "UTC", "ru")
+async def test_how_long_ago_is_told_for_a_week_in_either_direction(core: MemoryCore) -> None:
+    asked = reader(core, "2026-11-27T12:00", "UTC", "ru")
     near = [ms("2026-11-20T12:01"), ms("2026-12-04T11:59")]
     far = [ms("2026-11-20T12:00"), ms("2026-12-04T12:00")]
 

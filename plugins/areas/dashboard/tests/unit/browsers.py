@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_core.dashboard import PageContext, PostedForm
+from msgsvc_core.db import Tx
 from msgsvc_core.members import Role
 from msgsvc_core.projects.models import Project
 from msgsvc_dashboard.accounts import Account, AccountSession
-from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_texts
+from msgsvc_devkit.core import PROJECT, MemoryCore
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
@@ -87,18 +87,17 @@ def text(response: Response) -> str:
     return bytes(response.body).decode()
 
 
-def session(
-    account: Account = ANN, session_id: str = "ase_1", created_at_ms: int = 0
-) -> AccountSession:
+def session(account: Account = ANN, session_id: str = "ase_1") -> AccountSession:
     """A browser in which somebody is signed in."""
-    return AccountSession(session_id, account, created_at_ms, 0, 10**15, "203.0.113.7", FIREFOX)
+    return AccountSession(session_id, account, 0, 0, 10**15, "203.0.113.7", FIREFOX)
 
 
 def page(
+    core: MemoryCore,
     role: Role | None = "owner",
     *,
     account: Account = ANN,
-    tx: FakeTx | None = None,
+    tx: Tx | None = None,
     query: Mapping[str, str] | None = None,
     **typed: str,
 ) -> PageContext:
@@ -112,13 +111,13 @@ def page(
         lang="en",
         languages=("en", "ru"),
         timezone=ZoneInfo("UTC"),
-        clock=FakeClock(),
-        _=fake_texts().into("en"),
+        clock=core.clock,
+        _=core.texts.into("en"),
         params={},
         query=query or {},
         form=PostedForm({name: [value] for name, value in typed.items()}),
         root="/dashboard",
         ip="203.0.113.7",
         session_id="ase_1",
-        optional_tx=tx or FakeTx(),
+        optional_tx=tx,
     )

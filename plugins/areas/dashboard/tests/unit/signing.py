@@ -1,102 +1,73 @@
-"""Somebody with a password, and the parts that let them in."""
+"""Ann's account, and the parts of the plugin that let her in."""
 
-from msgsvc_core.limits.memory import MemoryLimiter
-from msgsvc_dashboard.accounts import (
-    Audit,
-    MessengerSignIn,
-    PasswordChanges,
-    SecondFactor,
-    SignIn,
-    totp,
-)
+from typing import Any
+
+from msgsvc_dashboard.accounts import Account, AccountSession, totp
 from msgsvc_dashboard.accounts.models import Browser
-from msgsvc_dashboard.accounts.owner_checks import OwnerChecks
-from msgsvc_dashboard.accounts.passwords import Passwords
-from msgsvc_dashboard.accounts.throttle import Throttle
-from msgsvc_dashboard.accounts.tickets import CodeTickets
-from msgsvc_dashboard.settings import AccountSettings
-from msgsvc_devkit import FakeClock, plugin_context
-from msgsvc_devkit.fakes import FakeDatabase, FakeTx, fake_secrets
-from plugins.areas.dashboard.tests.unit.browsers import ANN
-from plugins.areas.dashboard.tests.unit.fakes import (
-    AccountsInMemory,
-    CredentialsInMemory,
-    LinksInMemory,
-)
+from msgsvc_dashboard.plugin import DashboardPlugin
+from msgsvc_devkit.core import MemoryCore
 
 PASSWORD = "a winter evening by the sea"
 HOME = Browser("203.0.113.7", "Firefox")
 
-#: As quick as argon2 gets.
-SETTINGS = AccountSettings(password_memory_kib=8, password_passes=1)
+
+def plugin_of(core: MemoryCore) -> DashboardPlugin:
+    """The plugin's object in that core."""
+    loaded = core.service.plugins.get_plugins()
+    [plugin] = [each for each in loaded if isinstance(each, DashboardPlugin)]
+    return plugin
 
 
-class Signing:
-    """Ann, who has a password, and the parts that let her in."""
+class Ann:
+    """Each method has a transaction of its own."""
 
-    def __init__(self) -> None:
-        self.clock, self.db = FakeClock(), FakeDatabase()
-        self.accounts = AccountsInMemory(ANN, clock=self.clock)
-        self.credentials = CredentialsInMemory(ANN.account_id)
-        self.accounts.on_added = self.credentials.add
-        self.passwords = Passwords(SETTINGS)
-        self.links = LinksInMemory(clock=self.clock)
-        self.second_factor = SecondFactor(
-            clock=self.clock, secrets=fake_secrets(), credentials=self.credentials
-        )
-        self.throttle = Throttle(
-            secrets=fake_secrets(), settings=SETTINGS, limiter=MemoryLimiter(self.clock)
-        )
-        self.tickets = CodeTickets(clock=self.clock, secrets=fake_secrets())
-
-    def sign_in(self) -> SignIn:
-        return SignIn(
-            db=self.db,
-            accounts=self.accounts,
-            credentials=self.credentials,
-            passwords=self.passwords,
-            second_factor=self.second_factor,
-            tickets=self.tickets,
-            throttle=self.throttle,
-            audit=Audit(clock=self.clock),
-        )
-
-    def password_changes(self) -> PasswordChanges:
-        core = plugin_context()
-        return PasswordChanges(
-            clock=self.clock,
-            credentials=self.credentials,
-            passwords=self.passwords,
-            accounts=self.accounts,
-            account_links=self.links,
-            messenger_sign_in=MessengerSignIn(
-                clock=self.clock, settings=SETTINGS, channels=core.channels
-            ),
-        )
-
-    def owner_checks(self) -> OwnerChecks:
-        return OwnerChecks(
-            db=self.db,
-            credentials=self.credentials,
-            passwords=self.passwords,
-            second_factor=self.second_factor,
-            throttle=self.throttle,
-        )
+    def __init__(self, core: MemoryCore, account: Account) -> None:
+        self.core, self.account = core, account
+        self.account_id = account.account_id
+        self.plugin = plugin_of(core)
+        self.parts = self.plugin.accounts
 
     async def set_password(self, password: str = PASSWORD) -> None:
-        hashed = await self.passwords.hashed(password)
-        await self.credentials.set_password(FakeTx(), ANN.account_id, hashed, self.clock.now_ms())
+        """Ends all sessions."""
+        hashed = await self.parts.password_changes.hashed(password, self.account.email)
+        async with self.core.db.transaction() as tx:
+            await self.parts.password_changes.set_password(tx, self.account_id, hashed)
 
     async def enrol(self) -> tuple[str, list[str]]:
         """The app's secret, and the recovery codes."""
-        tx = FakeTx()
-        secret = await self.second_factor.offer(tx, ANN)
-        return secret, await self.second_factor.confirm(tx, ANN.account_id, self.code(secret))
+        async with self.core.db.transaction() as tx:
+            secret = await self.parts.second_factor.offer(tx, self.account)
+            codes = await self.parts.second_factor.confirm(tx, self.account_id, self.code(secret))
+        return secret, codes
 
     def code(self, secret: str) -> str:
         """What the app shows now."""
-        return totp.code_at(secret, self.clock.now_ms() // 30_000)
+        return totp.code_at(secret, self.core.clock.now_ms() // 30_000)
 
-    @property
-    def noted(self) -> list[str]:
-        return [row["action"] for row in self.db.rows["dashboard_audit"]]
+    async def disable(self) -> None:
+        async with self.core.db.transaction() as tx:
+            await self.parts.accounts.set_active(tx, self.account_id, active=False)
+
+    async def open_session(self) -> tuple[AccountSession, str]:
+        """A browser in which she is signed in, and its secret."""
+        async with self.core.db.transaction() as tx:
+            return await self.parts.accounts.open_session(
+                tx, self.account_id, ip=HOME.ip, user_agent=HOME.user_agent
+            )
+
+    async def sessions(self) -> list[AccountSession]:
+        """The browsers in which she is signed in."""
+        async with self.core.db.read() as tx:
+            return await self.parts.accounts.sessions_of(tx, self.account_id)
+
+
+async def audited(core: MemoryCore) -> list[dict[str, Any]]:
+    """The rows of the audit log, in order."""
+    async with core.db.read() as tx:
+        rows = await tx.fetch_all("SELECT * FROM dashboard_audit ORDER BY rowid")
+    return [dict(row) for row in rows]
+
+
+async def actions(core: MemoryCore) -> list[str]:
+    """What the audit log says was done, in order."""
+    return [row["action"] for row in await audited(core)]

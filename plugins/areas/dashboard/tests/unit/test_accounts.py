@@ -1,4 +1,4 @@
-"""Links, teams, guesses and the audit log, one part at a time, built from fakes."""
+"""Links, teams, guesses and the audit log, one part at a time."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,58 +6,52 @@ import pytest
 
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.limits.memory import MemoryLimiter
 from msgsvc_core.members import Role
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.plugins.audit import AuditRecord
+from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.accounts import AccountLinks, Audit, Team
 from msgsvc_dashboard.accounts.models import AuditEntry, AuditFilters, Browser, OneTimeLink, TooMany
 from msgsvc_dashboard.accounts.service import digest_of
 from msgsvc_dashboard.accounts.throttle import Throttle
 from msgsvc_dashboard.settings import AccountSettings
 from msgsvc_dashboard.team.subjects import AuditSubjects
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_secrets
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.core import PROJECT, MemoryCore
 from plugins.areas.dashboard.tests.unit.browsers import ANN, page
-from plugins.areas.dashboard.tests.unit.fakes import AccountsInMemory, LinksInMemory
+from plugins.areas.dashboard.tests.unit.signing import Ann
 
 # ---- the audit log -------------------------------------------------------------------------------
 
 
-async def test_an_entry_says_who_did_what_when() -> None:
-    clock, tx = FakeClock(), FakeTx()
+async def test_an_entry_says_who_did_what_when(ann: Ann, tx: Tx) -> None:
+    audit = ann.core.get(Audit)
     record = AuditRecord(
         action="key.created",
         project_id=PROJECT,
-        account_id="acc_ann",
+        account_id=ann.account_id,
         target="key_1",
         detail={"scopes": ["*"]},
         ip="203.0.113.7",
     )
-    await Audit(clock=clock).record(tx, record)
+    await audit.record(tx, record)
 
-    [row] = tx.rows["dashboard_audit"]
-    assert (row["action"], row["target"], row["account_id"]) == ("key.created", "key_1", "acc_ann")
-    assert (row["at_ms"], row["detail"], row["ip"]) == (
-        clock.now_ms(),
-        '{"scopes": ["*"]}',
-        "203.0.113.7",
+    [entry] = await audit.of_project(tx, PROJECT, AuditFilters(), after=None, most=10)
+    assert entry == AuditEntry(
+        entry_id=entry.entry_id,
+        project_id=PROJECT,
+        account_id=ann.account_id,
+        account_name="Ann Lee",
+        at_ms=ann.core.clock.now_ms(),
+        action="key.created",
+        target="key_1",
+        detail={"scopes": ["*"]},
+        ip="203.0.113.7",
     )
-
-
-async def test_entries_are_of_one_person_where_they_are_named() -> None:
-    audit, tx = Audit(clock=FakeClock()), FakeTx(answers=[[], [], []])
-    await audit.of_project(tx, PROJECT, AuditFilters(), after=None, most=10)
-    await audit.of_project(tx, PROJECT, AuditFilters(account_id="acc_ann"), after="aud_9", most=10)
-    await audit.of_account(tx, "acc_ann", after=None, most=10)
-
-    assert [params for _, params in tx.statements] == [
-        {"most": 10, "project_id": PROJECT},
-        {"most": 10, "project_id": PROJECT, "account_id": "acc_ann", "after": "aud_9"},
-        {"most": 10, "account_id": "acc_ann"},
-    ]
 
 
 async def shown(page: PageContext) -> Render:
@@ -92,8 +86,8 @@ async def create_item() -> None:
         ("survey.add", "srv_1", ""),
     ],
 )
-def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
-    action: str, target: str | None, path: str
+async def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
+    core: MemoryCore, action: str, target: str | None, path: str
 ) -> None:
     pages, router = Pages("stock", package="shop"), Router("stock")
     pages.get("/stock/{item_id}", access="project:read")(shown)
@@ -109,7 +103,7 @@ def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
     router.post("/v1/stock", audited=True)(create_item)
     subjects = AuditSubjects(pages=lambda: pages.pages, endpoints=lambda: router.endpoints)
     entry = AuditEntry("aud_1", PROJECT, None, None, 0, action, target, {}, "")
-    here = page("owner")
+    here = page(core, "owner")
 
     assert subjects.url(here, entry) == (here.url(path) if path else "")
 
@@ -117,175 +111,132 @@ def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
 # ---- links that work once ------------------------------------------------------------------------
 
 
-def links(clock: FakeClock) -> AccountLinks:
-    accounts = AccountsInMemory(ANN)
-    return AccountLinks(clock=clock, base_url="https://msgsvc.test", accounts=accounts)
-
-
-async def test_what_opens_an_account_works_less_long_than_an_invitation() -> None:
-    clock, tx = FakeClock(), FakeTx(answers=[0])
-    made = links(clock)
-    for purpose in ("sign_in", "password"):
-        await made.for_account(tx, ANN.account_id, purpose)
-    await made.for_member(tx, PROJECT, "mem_1")
-
-    hours = [
-        (row["expires_at_ms"] - clock.now_ms()) // HOUR_MS
-        for row in tx.rows["dashboard_account_links"]
+async def test_what_opens_an_account_works_less_long_than_an_invitation(ann: Ann, tx: Tx) -> None:
+    links, now_ms = ann.parts.account_links, ann.core.clock.now_ms()
+    body = AddMemberBody(name="Bob", email="bob@shop.example", role="agent")
+    _, invitation = await ann.parts.team.invite(tx, PROJECT, body, by="owner")
+    tokens = [
+        await links.for_account(tx, ann.account_id, "sign_in"),
+        await links.for_account(tx, ann.account_id, "password"),
+        invitation,
     ]
-    assert hours == [1, 24, 7 * 24]
+
+    ends_ms = [(await links.find(tx, token)).expires_at_ms for token in tokens]
+    assert [(each - now_ms) / HOUR_MS for each in ends_ms] == [1, 24, 7 * 24]
 
 
-async def test_the_database_has_no_link_that_works_and_there_is_none_for_nobody() -> None:
-    tx = FakeTx()
-    token = await links(FakeClock()).for_account(tx, ANN.account_id, "sign_in")
+@pytest.mark.parametrize("core", [{"base_url": "https://msgsvc.test"}], indirect=True)
+async def test_the_database_has_no_link_that_works_and_there_is_none_for_nobody(
+    ann: Ann, tx: Tx
+) -> None:
+    links = ann.parts.account_links
+    token = await links.for_account(tx, ann.account_id, "sign_in")
 
-    [row] = tx.rows["dashboard_account_links"]
+    row = await tx.fetch_one("SELECT * FROM dashboard_account_links")
+    assert row is not None
     assert row["digest"] == digest_of(token)
-    assert token not in row.values()
-    assert links(FakeClock()).url(token) == f"https://msgsvc.test/dashboard/link/{token}"
+    assert token not in tuple(row)
+    assert links.url(token) == f"https://msgsvc.test/dashboard/link/{token}"
     with pytest.raises(NotFound):
-        await links(FakeClock()).for_account(FakeTx(), "acc_nobody", "sign_in")
+        await links.for_account(tx, "acc_nobody", "sign_in")
 
 
-async def test_looking_at_a_link_leaves_it_and_who_comes_second_has_none() -> None:
-    row = {
-        "purpose": "sign_in",
-        "account_id": ANN.account_id,
-        "project_id": None,
-        "member_id": None,
-        "expires_at_ms": 1,
-    }
-    made = links(FakeClock())
-    found = await made.find(FakeTx(answers=[[row]]), "token")
+async def test_looking_at_a_link_leaves_it_and_who_comes_second_has_none(ann: Ann, tx: Tx) -> None:
+    links = ann.core.get(AccountLinks)
+    token = await links.for_account(tx, ann.account_id, "sign_in")
+    found = await links.find(tx, token)
 
-    assert found == OneTimeLink("sign_in", ANN.account_id, None, None, 1)
-    assert await made.use(FakeTx(answers=[[row], 1]), "token") == found
+    ends_ms = ann.core.clock.now_ms() + HOUR_MS
+    assert found == OneTimeLink("sign_in", ann.account_id, None, None, ends_ms)
+    assert await links.use(tx, token) == found
     with pytest.raises(NotFound, match="was used"):
-        await made.use(FakeTx(answers=[[row], 0]), "token")
+        await links.use(tx, token)
     with pytest.raises(NotFound):
-        await made.find(FakeTx(answers=[[]]), "token")
+        await links.find(tx, "token")
 
 
 # ---- who works on a project ------------------------------------------------------------------------
 
 
-class TeamOfShop:
-    """A team, whose members are in memory."""
+def body_of(email: str = ANN.email, role: Role = "agent") -> AddMemberBody:
+    return AddMemberBody(name="Ann", email=email, role=role)
 
-    def __init__(self) -> None:
-        self.core: FakeContext = plugin_context()
-        self.links = LinksInMemory(clock=self.core.clock)
-        self.accounts = AccountsInMemory(ANN)
-        self.team = Team(
-            members=self.core.members, account_links=self.links, accounts=self.accounts
-        )
-        self.tx = FakeTx()
 
-    async def member(self, role: Role, email: str = "ann@shop.example", *, joined: str = "") -> str:
-        body = AddMemberBody(name="Ann", email=email, role=role)
-        member = await self.core.members.add(self.tx, PROJECT, body)
-        if joined:
-            await self.core.members.link_account(self.tx, PROJECT, member.member_id, joined)
-        return member.member_id
+async def add_member(
+    core: MemoryCore, tx: Tx, role: Role, email: str = ANN.email, *, joined: str = ""
+) -> str:
+    """A member of the project, who has the account `joined`."""
+    member = await core.members.add(tx, PROJECT, body_of(email, role))
+    if joined:
+        await core.members.link_account(tx, PROJECT, member.member_id, joined)
+    return member.member_id
 
 
 @pytest.mark.parametrize("by", ["admin", "agent", "viewer"])
-async def test_only_owners_make_owners_and_end_them(by: Role) -> None:
-    shop = TeamOfShop()
-    owner = await shop.member("owner")
-    body = AddMemberBody(name="Bob", email="bob@shop.example", role="owner")
+async def test_only_owners_make_owners_and_end_them(core: MemoryCore, tx: Tx, by: Role) -> None:
+    team, owner = core.get(Team), await add_member(core, tx, "owner")
 
     with pytest.raises(Forbidden):
-        await shop.team.invite(shop.tx, PROJECT, body, by=by)
+        await team.invite(tx, PROJECT, body_of("bob@shop.example", "owner"), by=by)
     with pytest.raises(Forbidden):
-        await shop.team.remove(shop.tx, PROJECT, owner, by=by)
+        await team.remove(tx, PROJECT, owner, by=by)
     with pytest.raises(Forbidden):
-        await shop.team.change_role(shop.tx, PROJECT, owner, "agent", by=by)
+        await team.change_role(tx, PROJECT, owner, "agent", by=by)
 
 
-async def test_the_last_owner_stays_and_an_owner_beside_another_goes() -> None:
-    shop = TeamOfShop()
-    first = await shop.member("owner", joined=ANN.account_id)
+async def test_the_last_owner_stays_and_an_owner_beside_another_goes(ann: Ann, tx: Tx) -> None:
+    team, accounts = ann.parts.team, ann.parts.accounts
+    first = await add_member(ann.core, tx, "owner", joined=ann.account_id)
     with pytest.raises(Conflict, match="last owner"):
-        await shop.team.remove(shop.tx, PROJECT, first, by="owner")
-    with pytest.raises(Conflict, match="last owner"):
-        await shop.team.change_role(shop.tx, PROJECT, first, "admin", by="owner")
-    await shop.member("owner", "bob@shop.example", joined="acc_bob")
-    removed = await shop.team.remove(shop.tx, PROJECT, first, by="owner")
+        await team.remove(tx, PROJECT, first, by="owner")
+    bob = await accounts.create(tx, email="bob@shop.example", name="Bob")
+    await add_member(ann.core, tx, "owner", bob.email, joined=bob.account_id)
+    await team.remove(tx, PROJECT, first, by="owner")
 
-    assert removed.member_id == first
-    assert shop.core.members.by_id[first].status == "removed"
+    assert (await ann.core.members.get(tx, PROJECT, first)).status == "removed"
 
 
-async def test_an_invitation_makes_a_member_of_the_account_that_it_names_alone() -> None:
-    shop = TeamOfShop()
-    body = AddMemberBody(name="Ann", email=ANN.email, role="agent")
-    member, token = await shop.team.invite(shop.tx, PROJECT, body, by="admin")
-    stranger = shop.accounts.add("bob@shop.example")
-    with pytest.raises(Forbidden, match="another email"):
-        await shop.team.join(shop.tx, token, stranger)
-    again = await shop.team.invite_again(shop.tx, PROJECT, member.member_id, by="admin")
-    await shop.team.join(shop.tx, again, ANN)
-
-    assert shop.core.members.accounts == {member.member_id: ANN.account_id}
-    with pytest.raises(Conflict, match="joined"):
-        await shop.team.invite_again(shop.tx, PROJECT, member.member_id, by="admin")
-
-
-async def test_who_is_a_member_joins_no_second_time() -> None:
-    shop = TeamOfShop()
-    await shop.member("agent", "former@shop.example", joined=ANN.account_id)
-    body = AddMemberBody(name="Ann", email=ANN.email, role="agent")
-    _, token = await shop.team.invite(shop.tx, PROJECT, body, by="admin")
+async def test_who_is_a_member_joins_no_second_time(ann: Ann, tx: Tx) -> None:
+    former = "former@shop.example"
+    await add_member(ann.core, tx, "agent", former, joined=ann.account_id)
+    _, token = await ann.parts.team.invite(tx, PROJECT, body_of(), by="admin")
 
     with pytest.raises(Conflict, match="already"):
-        await shop.team.join(shop.tx, token, ANN)
+        await ann.parts.team.join(tx, token, ann.account)
 
 
-async def test_an_invitation_of_who_was_removed_is_taken_back() -> None:
-    shop = TeamOfShop()
-    body = AddMemberBody(name="Ann", email=ANN.email, role="agent")
-    member, token = await shop.team.invite(shop.tx, PROJECT, body, by="admin")
-    await shop.core.members.remove(shop.tx, PROJECT, member.member_id)
-
-    with pytest.raises(NotFound, match="taken back"):
-        await shop.team.join(shop.tx, token, ANN)
-
-
-async def test_who_is_removed_has_no_invitation_left() -> None:
-    shop = TeamOfShop()
-    body = AddMemberBody(name="Ann", email=ANN.email, role="agent")
-    member, token = await shop.team.invite(shop.tx, PROJECT, body, by="admin")
-    await shop.links.find(shop.tx, token)
-    await shop.team.remove(shop.tx, PROJECT, member.member_id, by="admin")
+async def test_who_is_removed_has_no_invitation_left(ann: Ann, tx: Tx) -> None:
+    member, token = await ann.parts.team.invite(tx, PROJECT, body_of(), by="admin")
+    await ann.parts.account_links.find(tx, token)
+    await ann.parts.team.remove(tx, PROJECT, member.member_id, by="admin")
 
     with pytest.raises(NotFound):
-        await shop.links.find(shop.tx, token)
+        await ann.parts.account_links.find(tx, token)
 
 
 @pytest.mark.parametrize("wanted", ["owner", "agent", None])
-async def test_a_key_neither_makes_nor_ends_an_owner_who_signs_in(wanted: Role | None) -> None:
-    shop = TeamOfShop()
+async def test_a_key_neither_makes_nor_ends_an_owner_who_signs_in(
+    ann: Ann, tx: Tx, wanted: Role | None
+) -> None:
+    team = ann.parts.team
     before: Role = "agent" if wanted == "owner" else "owner"
-    signs_in = await shop.member(before, joined=ANN.account_id)
-    never = await shop.member(before, "bob@shop.example")
+    signs_in = await add_member(ann.core, tx, before, joined=ann.account_id)
+    never = await add_member(ann.core, tx, before, "bob@shop.example")
 
     with pytest.raises(Conflict, match="in the dashboard"):
-        await shop.team.check_by_key(shop.tx, PROJECT, signs_in, wanted)
-    await shop.team.check_by_key(shop.tx, PROJECT, never, wanted)
-    await shop.team.check_by_key(shop.tx, PROJECT, signs_in, before)
+        await team.check_by_key(tx, PROJECT, signs_in, wanted)
+    await team.check_by_key(tx, PROJECT, never, wanted)
+    await team.check_by_key(tx, PROJECT, signs_in, before)
 
 
-async def test_a_key_does_not_become_an_owner_by_their_email() -> None:
-    shop = TeamOfShop()
-    body = AddMemberBody(name="Ann", email=ANN.email, role="owner")
-    invited, _ = await shop.team.invite(shop.tx, PROJECT, body, by="owner")
-    agent = await shop.member("agent", "bob@shop.example", joined="acc_bob")
+async def test_a_key_does_not_become_an_owner_by_their_email(ann: Ann, tx: Tx) -> None:
+    team = ann.parts.team
+    invited, _ = await team.invite(tx, PROJECT, body_of("eve@x.example", "owner"), by="owner")
+    agent = await add_member(ann.core, tx, "agent", joined=ann.account_id)
 
     with pytest.raises(Conflict, match="there"):
-        await shop.team.check_owner_by_key(shop.tx, PROJECT, invited.member_id)
-    await shop.team.check_owner_by_key(shop.tx, PROJECT, agent)
+        await team.check_owner_by_key(tx, PROJECT, invited.member_id)
+    await team.check_owner_by_key(tx, PROJECT, agent)
 
 
 # ---- how often somebody may guess --------------------------------------------------------------------
@@ -293,7 +244,7 @@ async def test_a_key_does_not_become_an_owner_by_their_email() -> None:
 
 def throttle(**limits: int) -> Throttle:
     return Throttle(
-        secrets=fake_secrets(),
+        secrets=SecretBox(["a-key-for-tests-only-a-key-for-tests-only"]),
         settings=AccountSettings(**limits),
         limiter=MemoryLimiter(FakeClock()),
     )

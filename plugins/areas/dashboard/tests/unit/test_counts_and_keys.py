@@ -1,80 +1,54 @@
-"""What pages of a project count and offer, built from fakes."""
+"""What pages of a project count and offer."""
+
+from typing import cast
 
 import pytest
 
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.dashboard.people import MOST_FOUND
+from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.members import Role
 from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_dashboard.developers.scopes import KeyAreas
-from msgsvc_dashboard.overview import Counts, FoldJob
-from msgsvc_dashboard.overview.counting import KEPT_DAYS
+from msgsvc_dashboard.overview import Counts
 from msgsvc_dashboard.people.composing import ComposeForm
 from msgsvc_dashboard.views.service import SavedViews
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.core import PROJECT, MemoryCore
 from plugins.areas.dashboard.tests.unit.browsers import page
 
-#: 15 January 2026, where a fake clock begins.
-TODAY = FakeClock().now_ms() // DAY_MS
+#: In place of a transaction, where nothing may be asked of the database.
+NO_DATABASE = cast(Tx, None)
 
 
-def event(name: str, **data: object) -> Event:
-    return Event("evt_1", PROJECT, name, data, FakeClock().now_ms())
+def event(name: str, *, days_ago: int = 0, **data: object) -> Event:
+    return Event("evt_1", PROJECT, name, data, FakeClock().now_ms() - days_ago * DAY_MS)
 
 
-async def test_a_delivery_in_doubt_is_counted_apart_from_those_that_failed() -> None:
-    counts = Counts(clock=FakeClock())
-    tx = FakeTx(answers=[1])
-    ended = ["failed", "unknown", "unknown"]
+async def test_a_delivery_in_doubt_is_counted_apart_from_those_that_failed(
+    core: MemoryCore, tx: Tx
+) -> None:
+    counts, ended = core.get(Counts), ["failed", "unknown", "unknown"]
     await counts.count(tx, [event("delivery.failed", status=status) for status in ended])
+    today = await counts.by_day(tx, PROJECT, ["delivery.failed", "delivery.unknown"], 1)
 
-    [(_, params)] = tx.statements
-    assert '"delivery.failed","1"' in params["keys"]
-    assert '"delivery.unknown","2"' in params["keys"]
+    assert today == {"delivery.failed": [1], "delivery.unknown": [2]}
 
 
 async def test_what_no_chart_shows_costs_no_statement() -> None:
-    tx = FakeTx()
-    await Counts(clock=FakeClock()).count(tx, [event("button.clicked")])
-
-    assert tx.statements == []
+    await Counts(clock=FakeClock()).count(NO_DATABASE, [event("button.clicked")])
 
 
-async def test_a_chart_has_a_place_for_each_day_and_ends_today() -> None:
-    found = [
-        {"day": TODAY - 2, "event": "auth.completed", "n": 3},
-        {"day": TODAY, "event": "auth.completed", "n": 1},
-    ]
-    tx = FakeTx(answers=[found])
-    by_day = await Counts(clock=FakeClock()).by_day(
-        tx, PROJECT, ["auth.completed", "delivery.success"], 4
-    )
+async def test_a_chart_has_a_place_for_each_day_and_ends_today(core: MemoryCore, tx: Tx) -> None:
+    counts, days_ago = core.get(Counts), [4, 2, 2, 2, 0]
+    await counts.count(tx, [event("auth.completed", days_ago=each) for each in days_ago])
+    by_day = await counts.by_day(tx, PROJECT, ["auth.completed", "delivery.success"], 4)
 
     assert by_day == {"auth.completed": [0, 3, 0, 1], "delivery.success": [0, 0, 0, 0]}
-    assert tx.statements[0][1]["since"] == TODAY - 3
-
-
-async def test_only_hours_that_no_page_shows_are_folded_and_old_days_deleted() -> None:
-    core = plugin_context()
-    core.subscribers.person("sub_1")
-    core.subscribers.person("sub_2", status="blocked")
-    core.db.answers += [0, 0, 0, 0, 0, 1]
-    job = claimed(NewJob("dashboard.fold"))
-    ctx = FakeJobContext(core.db)
-    counts = Counts(clock=core.clock)
-    await FoldJob(db=core.db, counts=counts, subscribers=core.subscribers).fold(ctx, [job])
-
-    _, folded, _, shares, purged, active = [params for _, params in core.db.statements]
-    assert (folded["before"], shares["before"]) == ((TODAY - 2) * 24, TODAY - 2)
-    assert purged["before"] == TODAY - KEPT_DAYS
-    assert (active["day"], active["name"]) == (TODAY, "subscribers.active")
-    assert ctx.completed == [job]
 
 
 async def handle() -> None:
@@ -84,7 +58,9 @@ async def handle() -> None:
 @pytest.mark.parametrize(
     ("role", "offered"), [("owner", ["billing", "messages"]), ("admin", ["messages"])]
 )
-def test_a_key_may_open_what_its_maker_may_open(role: Role, offered: list[str]) -> None:
+async def test_a_key_may_open_what_its_maker_may_open(
+    core: MemoryCore, role: Role, offered: list[str]
+) -> None:
     messages, billing, hooks = (
         Router("messages"),
         Router("billing", owners_only=True),
@@ -95,7 +71,7 @@ def test_a_key_may_open_what_its_maker_may_open(role: Role, offered: list[str]) 
     endpoints = [*messages.endpoints, *billing.endpoints, *hooks.endpoints]
     areas = KeyAreas(endpoints=lambda: endpoints)
 
-    assert areas.of(page(role)) == offered
+    assert areas.of(page(core, role)) == offered
 
 
 def key_areas() -> KeyAreas:
@@ -112,8 +88,8 @@ def key_areas() -> KeyAreas:
     return KeyAreas(endpoints=lambda: endpoints)
 
 
-def test_scopes_stand_in_groups_each_with_what_it_is() -> None:
-    groups = key_areas().groups(page("admin"))
+async def test_scopes_stand_in_groups_each_with_what_it_is(core: MemoryCore) -> None:
+    groups = key_areas().groups(page(core, "admin"))
 
     assert [
         (each.name, [(one.name, one.description) for one in each.members]) for each in groups
@@ -135,10 +111,10 @@ def test_scopes_stand_in_groups_each_with_what_it_is() -> None:
         ("owner", {"which": "some", "areas": "billing"}, ("billing",)),
     ],
 )
-def test_a_preset_stands_for_the_fewest_scopes(
-    role: Role, form: dict[str, str], scopes: tuple[str, ...]
+async def test_a_preset_stands_for_the_fewest_scopes(
+    core: MemoryCore, role: Role, form: dict[str, str], scopes: tuple[str, ...]
 ) -> None:
-    assert key_areas().chosen(page(role, **form)) == scopes
+    assert key_areas().chosen(page(core, role, **form)) == scopes
 
 
 @pytest.mark.parametrize(
@@ -150,41 +126,36 @@ def test_a_preset_stands_for_the_fewest_scopes(
         {"which": "anything"},
     ],
 )
-def test_a_key_for_nothing_or_for_what_its_maker_may_not_open_is_refused(
-    form: dict[str, str],
+async def test_a_key_for_nothing_or_for_what_its_maker_may_not_open_is_refused(
+    core: MemoryCore, form: dict[str, str]
 ) -> None:
     with pytest.raises(ValidationFailed):
-        key_areas().chosen(page("admin", **form))
+        key_areas().chosen(page(core, "admin", **form))
 
 
-def compose_form(core: FakeContext) -> ComposeForm:
-    return ComposeForm(
-        templates=core.templates,
-        messages=core.messages,
-        permissions=core.permissions,
-        subscribers=core.subscribers,
-        default_lang="en",
-    )
-
-
-async def test_a_search_offers_few_people_and_more_letters_than_a_name_has_find_nobody() -> None:
-    core = plugin_context()
+async def test_a_search_offers_few_people_and_more_letters_than_a_name_has_find_nobody(
+    core: MemoryCore, tx: Tx
+) -> None:
     for number in range(MOST_FOUND + 2):
-        core.subscribers.person(f"sub_{number}", first_name="Anna")
-    form = compose_form(core)
+        await core.person(tx, f"sub_{number}")
+    form = core.get(ComposeForm)
 
-    assert len(await form.search(page(query={"who": " ann "}))) == MOST_FOUND
-    assert await form.search(page(query={"who": "x" * 1000})) == []
-    assert await form.search(page(query={"who": " "})) == []
+    assert len(await form.search(page(core, tx=tx, query={"who": " ann "}))) == MOST_FOUND
+    assert await form.search(page(core, tx=tx, query={"who": "x" * 1000})) == []
+    assert await form.search(page(core, tx=tx, query={"who": " "})) == []
 
 
-async def test_a_preview_is_by_the_persons_messenger_and_before_by_each() -> None:
-    core = plugin_context()
-    core.subscribers.person("sub_1", channel="messenger_b")
-    form = compose_form(core)
-    tried = [await form.tried(page(to=to, text="Hello", format="plain")) for to in ("sub_1", "")]
-    empty = await form.tried(page(to="sub_1", text="", format="plain"))
-    refused = await form.tried(page(to="sub_1", text="Hello", button_text_1="Open"))
+async def test_a_preview_is_by_the_persons_messenger_and_before_by_each(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await core.person(tx, "sub_1", channel="messenger_b")
+    form = core.get(ComposeForm)
+    tried = [
+        await form.tried(page(core, tx=tx, to=to, text="Hello", format="plain"))
+        for to in ("sub_1", "")
+    ]
+    empty = await form.tried(page(core, tx=tx, to="sub_1", text="", format="plain"))
+    refused = await form.tried(page(core, tx=tx, to="sub_1", text="Hello", button_text_1="Open"))
 
     assert [
         preview.channels
@@ -199,11 +170,12 @@ async def test_a_preview_is_by_the_persons_messenger_and_before_by_each() -> Non
     assert not refused.samples
 
 
-async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone() -> None:
-    core, tx = plugin_context(), FakeTx()
+async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone(
+    core: MemoryCore, tx: Tx
+) -> None:
     await core.templates.create(tx, PROJECT, CreateTemplateBody(key="hello", text="Hi"))
     await core.permissions.create(tx, PROJECT, CreatePermissionBody(key="news", title="News"))
-    shown = await compose_form(core).shown(page(to="sub_gone", template="gone"))
+    shown = await core.get(ComposeForm).shown(page(core, tx=tx, to="sub_gone", template="gone"))
 
     assert shown.values["person"] is None
     assert shown.values["is_lost"]
@@ -212,11 +184,8 @@ async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone() 
     assert [each.key for each in shown.values["permissions"]] == ["news"]
 
 
-async def test_a_view_without_filters_is_refused_before_anything_is_read() -> None:
-    views, tx = SavedViews(clock=FakeClock()), FakeTx()
-    with pytest.raises(ValidationFailed):
-        await views.save(
-            tx, PROJECT, "acc_1", path="/messages", query="cursor=1", name="All", is_shared=False
-        )
+async def test_a_view_without_filters_is_refused_before_anything_is_read(core: MemoryCore) -> None:
+    view = {"path": "/messages", "query": "cursor=1", "name": "All"}
 
-    assert tx.statements == []
+    with pytest.raises(ValidationFailed):
+        await core.get(SavedViews).save(NO_DATABASE, PROJECT, "acc_1", **view, is_shared=False)

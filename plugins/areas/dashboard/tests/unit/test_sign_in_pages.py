@@ -1,31 +1,25 @@
-"""The pages of who is not signed in yet, built from fakes."""
+"""The pages of who is not signed in yet."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.kernel.errors import Forbidden, NotFound, Unavailable
+from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.members.models import AddMemberBody
-from msgsvc_dashboard import plugin
-from msgsvc_dashboard.accounts import Audit, MessengerSignIn, Team
-from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
+from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts.models import BegunRequest, LinkedMessenger, RequestPurpose, SignedIn
+from msgsvc_dashboard.accounts.request_store import link, settle
+from msgsvc_dashboard.accounts.service import digest_of
 from msgsvc_dashboard.frame.branding import InstallationBrand
-from msgsvc_dashboard.frame.gate import Gate, Places
-from msgsvc_dashboard.settings import AccountSettings
-from msgsvc_dashboard.sign_in import SignInPages
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering
 from msgsvc_dashboard.sign_in.forms import Forms
-from msgsvc_dashboard.sign_in.invitations import InvitationPages
-from msgsvc_dashboard.sign_in.links import LinkPages
-from msgsvc_dashboard.sign_in.messengers import MessengerPages
 from msgsvc_dashboard.sign_in.rendering import Rendering
-from msgsvc_dashboard.sign_in.tools import PageTools
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_secrets, fake_settings
+from msgsvc_devkit.core import PROJECT, MemoryCore
 from plugins.areas.dashboard.tests.unit.browsers import (
     ANN,
     cookies_of,
@@ -35,118 +29,60 @@ from plugins.areas.dashboard.tests.unit.browsers import (
     to,
     value_of,
 )
-from plugins.areas.dashboard.tests.unit.signing import HOME, PASSWORD, SETTINGS, Signing
+from plugins.areas.dashboard.tests.unit.signing import HOME, PASSWORD, Ann
 
 COOKIES = Cookies(base_url="http://msgsvc.test", session_days=14)
 SECURE = Cookies(base_url="https://msgsvc.test", session_days=14)
+SECRETS = SecretBox(["a-key-for-tests-only-a-key-for-tests-only"])
 DONE = SignedIn(session(), "secret", "device")
 
+SIGN_IN = "/dashboard/sign-in"
 
-class Pages(Signing):
-    """Ann, and the pages by which she signs in."""
 
-    def __init__(self, **config: Any) -> None:
-        super().__init__()
-        self.core: FakeContext = plugin_context(
-            plugin=plugin, clock=self.clock, config=fake_settings(**config)
-        )
-        self.forms = Forms(secrets=fake_secrets(), cookies=COOKIES)
-        self.messenger_sign_in = MessengerSignIn(
-            clock=self.clock, settings=SETTINGS, channels=self.core.channels
-        )
-        self.team = Team(
-            members=self.core.members, accounts=self.accounts, account_links=self.links
-        )
+def rendering_of(core: MemoryCore) -> Rendering:
+    return Rendering(
+        texts=core.texts,
+        cookies=COOKIES,
+        forms=Forms(secrets=core.secrets, cookies=COOKIES),
+        default_lang="en",
+        brand=InstallationBrand(),
+    )
 
-    def rendering(self) -> Rendering:
-        texts = self.core.texts
-        return Rendering(
-            texts=texts,
-            cookies=COOKIES,
-            forms=self.forms,
-            default_lang="en",
-            brand=InstallationBrand(),
-        )
 
-    def entering(self) -> Entering:
-        return Entering(accounts=self.accounts, cookies=COOKIES)
+async def answer(ann: Ann, asked: Request) -> Response:
+    """What the page of that path answers."""
+    for route in ann.plugin.sign_in_pages.routes():
+        match, found = route.matches(asked.scope)
+        if match is Match.FULL:
+            response = await found["endpoint"](Request({**asked.scope, **found}, asked.receive))
+            assert isinstance(response, Response)
+            return response
+    raise AssertionError(f"no page at {asked.url.path}")
 
-    def gate(self) -> Gate:
-        core = self.core
-        places = Places(billing=core.billing, projects=core.projects, members=core.members)
-        return Gate(
-            clock=self.clock,
-            db=self.db,
-            secrets=fake_secrets(),
-            texts=core.texts,
-            accounts=self.accounts,
-            places=places,
-            settings=core.config,
-            timezone="UTC",
-        )
 
-    def tools(self) -> PageTools:
-        return PageTools(
-            gate=self.gate(),
-            cookies=COOKIES,
-            forms=self.forms,
-            rendering=self.rendering(),
-            entering=self.entering(),
-        )
+async def opened(
+    ann: Ann,
+    path: str = SIGN_IN,
+    *,
+    cookies: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> Response:
+    return await answer(ann, request(path, cookies=cookies, query=query))
 
-    def messengers(self) -> MessengerPages:
-        return MessengerPages(
-            db=self.db,
-            accounts=self.accounts,
-            sign_in=self.sign_in(),
-            messenger_sign_in=self.messenger_sign_in,
-            throttle=self.throttle,
-            tools=self.tools(),
-        )
 
-    def invitations(self) -> InvitationPages:
-        return InvitationPages(
-            db=self.db,
-            projects=self.core.projects,
-            accounts=self.accounts,
-            audit=Audit(clock=self.clock),
-            sign_in=self.sign_in(),
-            passwords=self.password_changes(),
-            team=self.team,
-            tools=self.tools(),
-        )
+async def sent(
+    ann: Ann, path: str = SIGN_IN, cookies: Mapping[str, str] | None = None, **typed: str
+) -> Response:
+    """For a form of ours."""
+    nonce, csrf = Forms(secrets=ann.core.secrets, cookies=COOKIES).begin(request())
+    kept = {"msgsvc_form": nonce, **(cookies or {})}
+    return await answer(ann, request(path, form={"_csrf": csrf, **typed}, cookies=kept))
 
-    def link_pages(self) -> LinkPages:
-        return LinkPages(
-            db=self.db,
-            accounts=self.accounts,
-            account_links=self.links,
-            sign_in=self.sign_in(),
-            passwords=self.password_changes(),
-            invitations=self.invitations(),
-            tools=self.tools(),
-        )
 
-    def pages(self) -> SignInPages:
-        return SignInPages(
-            db=self.db,
-            channels=self.core.channels,
-            accounts=self.accounts,
-            sign_in=self.sign_in(),
-            messenger_sign_in=self.messenger_sign_in,
-            tools=self.tools(),
-            messengers=self.messengers(),
-            links=self.link_pages(),
-        )
-
-    def sent(
-        self, path: str = "/dashboard/sign-in", token: str = "", also: Any = (), **typed: str
-    ) -> Request:
-        """A form of ours that a browser sends, with the cookies `also`."""
-        nonce, csrf = self.forms.begin(request())
-        cookies = {"msgsvc_form": nonce, **dict(also)}
-        params = {"token": token} if token else {}
-        return request(path, form={"_csrf": csrf, **typed}, cookies=cookies, **params)
+async def signed_in(ann: Ann) -> dict[str, str]:
+    """The cookie of a browser in which she is."""
+    _, token = await ann.open_session()
+    return {"msgsvc_session": token}
 
 
 # ---- cookies, forms and pages ----------------------------------------------------------------------
@@ -197,7 +133,7 @@ def test_who_is_in_keeps_nothing_of_the_way_there_and_stays_known_when_they_leav
 async def test_a_form_counts_in_the_browser_that_a_page_of_ours_showed_it_to(
     nonce: str, token: str, headers: dict[str, str]
 ) -> None:
-    forms = Forms(secrets=fake_secrets(), cookies=COOKIES)
+    forms = Forms(secrets=SECRETS, cookies=COOKIES)
     shown, csrf = forms.begin(request())
     given = {"_csrf": token.format(token=csrf)}
     cookies = {"msgsvc_form": nonce.format(nonce=shown)}
@@ -207,7 +143,7 @@ async def test_a_form_counts_in_the_browser_that_a_page_of_ours_showed_it_to(
 
 
 async def test_a_second_page_of_the_browser_does_not_spoil_the_form_of_the_first() -> None:
-    forms = Forms(secrets=fake_secrets(), cookies=COOKIES)
+    forms = Forms(secrets=SECRETS, cookies=COOKIES)
     nonce, token = forms.begin(request())
     cookies = {"msgsvc_form": nonce}
     assert forms.begin(request(cookies=cookies))[0] == nonce
@@ -216,8 +152,8 @@ async def test_a_second_page_of_the_browser_does_not_spoil_the_form_of_the_first
     assert read.text("email") == "a"
 
 
-def test_a_page_speaks_the_language_of_its_address_before_the_browsers() -> None:
-    rendering = Pages().rendering()
+def test_a_page_speaks_the_language_of_its_address_before_the_browsers(core: MemoryCore) -> None:
+    rendering = rendering_of(core)
     russian = {"accept-language": "ru"}
 
     assert rendering.lang(request(headers=russian)) == "ru"
@@ -225,9 +161,11 @@ def test_a_page_speaks_the_language_of_its_address_before_the_browsers() -> None
     assert rendering.lang(request(query={"lang": "xx"})) == "en"
 
 
-def test_a_page_has_the_token_of_its_cookie_and_the_way_to_the_other_language() -> None:
+def test_a_page_has_the_token_of_its_cookie_and_the_way_to_the_other_language(
+    core: MemoryCore,
+) -> None:
     asked = request(query={"next": "/dashboard/x"})
-    shown = Pages().rendering().told(asked, "Gone", "<b>It is gone.</b>", 404)
+    shown = rendering_of(core).told(asked, "Gone", "<b>It is gone.</b>", 404)
 
     assert shown.status_code == 404
     assert "&lt;b&gt;It is gone." in text(shown)
@@ -236,31 +174,12 @@ def test_a_page_has_the_token_of_its_cookie_and_the_way_to_the_other_language() 
     assert shown.headers["referrer-policy"] == "no-referrer"
 
 
-def test_who_tried_too_often_is_told_the_minutes_to_wait() -> None:
+def test_who_tried_too_often_is_told_the_minutes_to_wait(core: MemoryCore) -> None:
     values = {"next": "", "email": "", "by_messenger": False}
-    shown = Pages().rendering().too_many(request(), "password.html", 61, **values)
+    shown = rendering_of(core).too_many(request(), "password.html", 61, **values)
 
     assert (shown.status_code, shown.headers["retry-after"]) == (429, "61")
     assert "wait 2 minutes" in text(shown)
-
-
-@pytest.mark.parametrize("wanted", ["", "https://evil.example", "//evil.example", "/elsewhere"])
-async def test_nobody_is_led_to_another_site(wanted: str) -> None:
-    entering = Pages().entering()
-    inside = await entering.go_on(request(), DONE, PostedForm(), "/dashboard/x?a=b")
-    outside = await entering.go_on(request(), DONE, PostedForm(), wanted)
-
-    assert to(inside) == "/dashboard/x?a=b"
-    assert to(outside) == "/dashboard"
-
-
-async def test_a_code_is_asked_for_on_the_way() -> None:
-    entering = Pages().entering()
-    response = await entering.go_on(request(), CodeNeeded("ticket"), PostedForm(), "/dashboard/x")
-
-    assert to(response) == "/dashboard/sign-in/code?next=/dashboard/x"
-    assert value_of(response, "msgsvc_ticket") == "ticket"
-    assert "msgsvc_session" not in cookies_of(response)
 
 
 @pytest.mark.parametrize(
@@ -272,258 +191,152 @@ async def test_a_code_is_asked_for_on_the_way() -> None:
     ],
 )
 async def test_a_time_zone_is_learnt_from_the_browser_by_who_has_chosen_none(
-    chosen: str | None, browsers: str, kept: str | None
+    ann: Ann, chosen: str | None, browsers: str, kept: str | None
 ) -> None:
-    ann = Pages()
-    await ann.accounts.change(FakeTx(), ANN.account_id, timezone=chosen)
-    done = SignedIn(session(ann.accounts.by_id[ANN.account_id]), "secret", "device")
-    await ann.entering().go_on(request(), done, PostedForm({"timezone": [browsers]}), "")
+    accounts = ann.parts.accounts
+    async with ann.core.db.transaction() as tx:
+        await accounts.change(tx, ann.account_id, timezone=chosen)
+        done = SignedIn(session(await accounts.find(tx, ann.account_id)), "secret", "device")
+    entering = Entering(accounts=accounts, cookies=COOKIES)
+    await entering.go_on(request(), done, PostedForm({"timezone": [browsers]}), "")
 
-    assert ann.accounts.by_id[ANN.account_id].timezone == kept
+    async with ann.core.db.read() as tx:
+        assert (await accounts.find(tx, ann.account_id)).timezone == kept
 
 
 # ---- password and code -----------------------------------------------------------------------------
 
 
-async def test_the_password_leads_to_where_somebody_wanted_to_go() -> None:
-    ann = Pages()
-    await ann.set_password()
-    typed = {"email": ANN.email, "password": PASSWORD, "next": "/dashboard/account"}
-    response = await ann.pages().password(ann.sent(**typed))
+async def test_who_is_in_already_is_led_on_and_the_home_is_the_only_project(ann: Ann) -> None:
+    cookies = await signed_in(ann)
 
-    assert to(response) == "/dashboard/account"
-    assert value_of(response, "msgsvc_session") in ann.accounts.sessions
+    async def home() -> str:
+        return to(await opened(ann, "/dashboard", cookies=cookies))
 
-
-async def test_a_wrong_password_keeps_the_email_and_says_no_more_than_that() -> None:
-    ann = Pages()
-    response = await ann.pages().password(ann.sent(email="x@y.example", password="wrong"))
-
-    assert response.status_code == 403
-    assert "Wrong email or password." in text(response)
-    assert "x@y.example" in text(response)
-    assert "msgsvc_session" not in cookies_of(response)
+    assert to(await opened(ann, cookies=cookies)) == "/dashboard"
+    assert to(await opened(ann, "/dashboard")) == SIGN_IN
+    assert await home() == "/dashboard/account/projects"
+    async with ann.core.db.transaction() as tx:
+        project = await ann.parts.accounts.create_project(tx, ann.account, "Cafe")
+    assert await home() == f"/dashboard/projects/{project.project_id}"
+    async with ann.core.db.transaction() as tx:
+        await ann.parts.accounts.create_project(tx, ann.account, "Bakery")
+    assert await home() == "/dashboard/account/projects"
 
 
-async def test_who_is_in_already_is_led_on_and_the_home_is_the_only_project() -> None:
-    ann = Pages()
-    ann.accounts.sessions["token"] = session()
-    cookies = {"msgsvc_session": "token"}
-    pages = ann.pages()
-
-    assert to(await pages.password(request(cookies=cookies))) == "/dashboard"
-    assert to(await pages.begin(request())) == "/dashboard/sign-in"
-    assert to(await pages.begin(request(cookies=cookies))) == "/dashboard/account/projects"
-    await ann.accounts.create_project(FakeTx(), ANN, "Cafe")
-    [project] = await ann.accounts.projects_of(FakeTx(), ANN.account_id)
-    home = await pages.begin(request(cookies=cookies))
-    assert to(home) == f"/dashboard/projects/{project.project_id}"
-    await ann.accounts.create_project(FakeTx(), ANN, "Bakery")
-    assert to(await pages.begin(request(cookies=cookies))) == "/dashboard/account/projects"
-
-
-async def test_the_code_is_for_who_has_shown_the_password() -> None:
-    ann = Pages()
+async def test_the_code_is_for_who_has_shown_the_password(ann: Ann) -> None:
     await ann.set_password()
     _, codes = await ann.enrol()
-    asked = await ann.pages().password(ann.sent(email=ANN.email, password=PASSWORD))
-    ticket = [("msgsvc_ticket", value_of(asked, "msgsvc_ticket"))]
-    wrong = await ann.pages().code(ann.sent(also=ticket, code="000000"))
-    right = await ann.pages().code(ann.sent(also=ticket, code=codes[0]))
+    asked = await sent(ann, email=ANN.email, password=PASSWORD)
+    ticket = {"msgsvc_ticket": value_of(asked, "msgsvc_ticket")}
+    without = await sent(ann, f"{SIGN_IN}/code", code=codes[1])
+    wrong = await sent(ann, f"{SIGN_IN}/code", ticket, code="000000")
+    right = await sent(ann, f"{SIGN_IN}/code", ticket, code=codes[0])
 
-    assert to(await ann.pages().code(ann.sent(code=codes[1]))) == "/dashboard/sign-in"
+    assert to(without) == SIGN_IN
     assert (wrong.status_code, to(right)) == (403, "/dashboard")
     assert "msgsvc_session" in cookies_of(right)
-
-
-async def test_signing_out_ends_this_browsers_session_by_a_form_of_ours_alone() -> None:
-    ann = Pages()
-    ann.accounts.sessions["token"] = session()
-    cookies = {"msgsvc_session": "token"}
-    with pytest.raises(Forbidden):
-        await ann.pages().sign_out(request(form={}, cookies=cookies))
-    form = {"_csrf": ann.gate().token(session())}
-    left = await ann.pages().sign_out(request(form=form, cookies=cookies))
-
-    assert to(left) == "/dashboard/sign-in"
-    assert ann.accounts.sessions == {}
 
 
 # ---- one-time links --------------------------------------------------------------------------------
 
 
-async def test_looking_at_a_link_uses_nothing_up_and_pressing_its_button_signs_in() -> None:
-    ann = Pages()
-    token = await ann.links.for_account(FakeTx(), ANN.account_id, "sign_in")
-    looked = await ann.link_pages().page(request(token=token))
-    assert looked.status_code == 200
-    assert token in ann.links.by_token
-    pressed = await ann.link_pages().page(ann.sent(token=token))
+async def test_a_new_password_by_a_link_ends_every_other_way_in(ann: Ann) -> None:
+    parts = ann.parts
+    await ann.open_session()
+    async with ann.core.db.transaction() as tx:
+        token = await parts.account_links.for_account(tx, ann.account_id, "password")
+        await link(tx, LinkedMessenger("messenger_a", "7", ann.account_id, "Ann", 0))
+    short = await sent(ann, f"/dashboard/link/{token}", password="short")
+    assert (short.status_code, len(await ann.sessions())) == (400, 1)
+    done = await sent(ann, f"/dashboard/link/{token}", password=PASSWORD)
 
-    assert value_of(pressed, "msgsvc_session") in ann.accounts.sessions
-    with pytest.raises(NotFound):
-        await ann.link_pages().page(ann.sent(token=token))
-
-
-async def test_a_new_password_by_a_link_ends_every_other_way_in() -> None:
-    ann = Pages()
-    await ann.accounts.open_session(FakeTx(), ANN.account_id, ip="", user_agent="")
-    token = await ann.links.for_account(FakeTx(), ANN.account_id, "password")
-    short = await ann.link_pages().page(ann.sent(token=token, password="short"))
-    assert (short.status_code, token in ann.links.by_token) == (400, True)
-    # Messengers, what waits for one, and that again with the password.
-    ann.db.answers += [1, 0, 0]
-    done = await ann.link_pages().page(ann.sent(token=token, password=PASSWORD))
-
-    assert [*ann.accounts.sessions] == [value_of(done, "msgsvc_session")]
-    assert "DELETE FROM dashboard_account_messengers" in ann.db.statements[0][0]
-    kept = ann.credentials.by_id[ANN.account_id].password_hash
-    assert await ann.passwords.fits(kept, PASSWORD)
+    now = await parts.accounts.visit(value_of(done, "msgsvc_session"))
+    assert await ann.sessions() == [now]
+    async with ann.core.db.read() as tx:
+        assert await parts.messenger_sign_in.linked(tx, ann.account_id) == []
+    assert isinstance(await parts.sign_in.by_password(ANN.email, PASSWORD, HOME), SignedIn)
 
 
-async def test_a_disabled_account_is_not_opened_by_a_link() -> None:
-    ann = Pages()
-    await ann.accounts.change(FakeTx(), ANN.account_id, status="disabled")
-    token = await ann.links.for_account(FakeTx(), ANN.account_id, "sign_in")
+async def test_a_disabled_account_is_not_opened_by_a_link(ann: Ann) -> None:
+    await ann.disable()
+    async with ann.core.db.transaction() as tx:
+        token = await ann.parts.account_links.for_account(tx, ann.account_id, "sign_in")
+    refused = await sent(ann, f"/dashboard/link/{token}")
 
-    with pytest.raises(NotFound, match="can't sign in"):
-        await ann.link_pages().page(ann.sent(token=token))
-
-
-async def invited(ann: Pages, email: str) -> str:
-    body = AddMemberBody(name="New", email=email, role="agent")
-    _, token = await ann.team.invite(FakeTx(), PROJECT, body, by="owner")
-    return token
+    assert (refused.status_code, "can&#39;t sign in" in text(refused)) == (404, True)
+    assert await ann.sessions() == []
 
 
-async def test_who_is_invited_and_has_no_account_gets_one() -> None:
-    ann = Pages()
-    token = await invited(ann, "new@shop.example")
-    ann.db.answers += [0]
-    shown = await ann.link_pages().page(request(token=token))
-    assert "new@shop.example" in text(shown)
-    before = set(ann.accounts.by_id)
-    done = await ann.link_pages().page(ann.sent(token=token, name="Nina", password=PASSWORD))
+async def test_somebody_elses_invitation_is_refused_on_its_page(ann: Ann) -> None:
+    team = ann.parts.team
+    async with ann.core.db.transaction() as tx:
+        await ann.parts.accounts.create(tx, email="bob@shop.example", name="Bob")
+        body = AddMemberBody(name="Bob", email="bob@shop.example", role="agent")
+        _, token = await team.invite(tx, PROJECT, body, by="owner")
+    refused = await sent(ann, f"/dashboard/link/{token}", await signed_in(ann))
 
-    [account_id] = ann.accounts.by_id.keys() - before
-    assert ann.accounts.by_id[account_id].name == "Nina"
-    assert [*ann.core.members.accounts.values()] == [account_id]
-    assert value_of(done, "msgsvc_session") in ann.accounts.sessions
-    assert ann.noted == ["team.joined", "account.signed_in"]
-
-
-async def test_an_invitation_opens_no_account_that_is_there() -> None:
-    ann = Pages()
-    token = await invited(ann, ANN.email)
-    path = f"/dashboard/link/{token}"
-    sent = await ann.link_pages().page(ann.sent(path, token, password=PASSWORD))
-    assert to(sent) == f"/dashboard/sign-in?next={path}"
-    assert token in ann.links.by_token
-    ann.accounts.sessions["token"] = session()
-    joined = await ann.link_pages().page(ann.sent(path, token, {"msgsvc_session": "token"}))
-
-    assert to(joined) == f"/dashboard/projects/{PROJECT}"
-    assert [*ann.core.members.accounts.values()] == [ANN.account_id]
-    assert ann.noted == ["team.joined"]
-
-
-async def test_somebody_elses_invitation_is_refused_on_its_page() -> None:
-    ann = Pages()
-    token = await invited(ann, "bob@shop.example")
-    ann.accounts.add("bob@shop.example")
-    ann.accounts.sessions["token"] = session()
-    pages, sent = ann.invitations(), ann.sent("/x", token, {"msgsvc_session": "token"})
-
-    with pytest.raises(Forbidden, match="another email"):
-        await pages.join(sent, await ann.links.find(FakeTx(), token), token, PostedForm())
-    assert ann.core.members.accounts == {}
+    assert (refused.status_code, "another email" in text(refused)) == (403, True)
+    async with ann.core.db.read() as tx:
+        assert await team.accounts_of(tx, PROJECT) == {}
 
 
 # ---- by a messenger ----------------------------------------------------------------------------------
 
-
-def waiting(status: str, account_id: str | None = None, purpose: str = "sign_in") -> Any:
-    return {
-        "digest": "d",
-        "purpose": purpose,
-        "account_id": account_id,
-        "status": status,
-        "ip": "",
-        "user_agent": "",
-        "created_at_ms": 0,
-        "expires_at_ms": 10**15,
-        "number": 47,
-    }
+MESSENGER = f"{SIGN_IN}/messenger"
 
 
-async def test_the_browser_gets_the_link_of_the_bot_and_the_number() -> None:
-    ann = Pages()
-    begun = await ann.messengers().page(ann.sent(next="/dashboard/x"))
-    kept = {"msgsvc_waiting": value_of(begun, "msgsvc_waiting")}
-    ann.db.answers.append([waiting("pending")])
-    shown = await ann.messengers().page(request(cookies=kept))
-
-    assert to(begun) == "/dashboard/sign-in/messenger?next=/dashboard/x"
-    token, _, secret = kept["msgsvc_waiting"].partition(".")
-    assert token in text(shown)
-    assert "47" in text(shown)
-    assert secret not in text(shown)
+async def begin(ann: Ann, purpose: RequestPurpose) -> tuple[BegunRequest, dict[str, str]]:
+    """What a browser waits for, and its cookie."""
+    async with ann.core.db.transaction() as tx:
+        begun = await ann.parts.messenger_sign_in.begin(tx, purpose, HOME, ann.account_id)
+    return begun, {"msgsvc_waiting": f"{begun.token}.{begun.secret}"}
 
 
-async def test_while_no_bot_is_ready_nobody_waits_for_one() -> None:
-    ann = Pages(channels={})
+async def test_the_browser_gets_the_link_of_the_bot_and_the_number(ann: Ann) -> None:
+    begun = await sent(ann, MESSENGER, next="/dashboard/x")
+    waiting = value_of(begun, "msgsvc_waiting")
+    token, _, secret = waiting.partition(".")
+    shown = text(await opened(ann, MESSENGER, cookies={"msgsvc_waiting": waiting}))
+    async with ann.core.db.read() as tx:
+        asked = await ann.parts.messenger_sign_in.waiting(tx, secret)
 
-    with pytest.raises(Unavailable, match="no bot can be opened"):
-        await ann.messengers().page(ann.sent())
-
-
-async def test_there_is_no_such_page_where_the_operator_has_switched_it_off() -> None:
-    ann = Pages()
-    off = AccountSettings(messenger_sign_in=False)
-    channels = ann.core.channels
-    ann.messenger_sign_in = MessengerSignIn(clock=ann.clock, settings=off, channels=channels)
-    for asked in (request(), ann.sent()):
-        with pytest.raises(NotFound):
-            await ann.messengers().page(asked)
-
-    assert "/dashboard/sign-in/messenger" not in text(await ann.pages().password(request()))
+    assert to(begun) == f"{MESSENGER}?next=/dashboard/x"
+    assert asked is not None
+    assert f'<p class="match-number">{asked.number}</p>' in shown
+    assert token in shown
+    assert secret not in shown
 
 
-async def test_who_picked_the_number_is_in_and_cancel_ends_it() -> None:
-    ann = Pages()
-    confirmed = waiting("confirmed", ANN.account_id)
-    ann.db.answers += [[confirmed], [confirmed], 1]
-    done = await ann.messengers().page(request(query={"next": "/dashboard/x"}))
-    ann.db.answers += [[waiting("denied")]]
-    denied = await ann.messengers().page(request())
+@pytest.mark.parametrize("core", [{"channels": {}}], indirect=True)
+async def test_while_no_bot_is_ready_nobody_waits_for_one(ann: Ann) -> None:
+    refused = await sent(ann, MESSENGER)
 
-    assert to(done) == "/dashboard/x"
-    assert value_of(done, "msgsvc_session") in ann.accounts.sessions
-    assert denied.status_code == 403
+    assert (refused.status_code, "no bot can be opened" in text(refused)) == (503, True)
+    assert "msgsvc_waiting" not in cookies_of(refused)
 
 
-@pytest.mark.parametrize("rows", [[], [waiting("confirmed", ANN.account_id, "link")]])
-async def test_what_is_no_sign_in_begins_anew(rows: list[Any]) -> None:
-    ann = Pages()
-    ann.db.answers.append(rows)
+async def test_what_is_no_sign_in_begins_anew(ann: Ann) -> None:
+    begun, cookies = await begin(ann, "link")
+    async with ann.core.db.transaction() as tx:
+        await settle(tx, digest_of(begun.token), "pending", "confirmed", None)
 
-    assert to(await ann.messengers().page(request())) == "/dashboard/sign-in"
-    assert ann.accounts.sessions == {}
+    assert to(await opened(ann, MESSENGER)) == SIGN_IN
+    assert to(await opened(ann, MESSENGER, cookies=cookies)) == SIGN_IN
+    assert await ann.sessions() == []
 
 
-async def test_the_pages_script_hears_how_it_stands() -> None:
-    ann = Pages()
-    ann.db.answers += [[waiting("pending")], []]
-    answers = [await ann.messengers().status(request()) for _ in range(2)]
+async def test_the_pages_script_hears_how_it_stands(ann: Ann) -> None:
+    _, cookies = await begin(ann, "sign_in")
+    answers = [await opened(ann, f"{MESSENGER}/status", cookies=each) for each in (cookies, None)]
 
     assert [text(each) for each in answers] == ['{"status":"pending"}', '{"status":"ended"}']
 
 
-async def test_one_address_begins_no_more_than_its_tries() -> None:
-    ann = Pages()
-    for _ in range(SETTINGS.tries_per_address):
-        await ann.throttle.request(HOME)
-    refused = await ann.messengers().page(ann.sent())
+@pytest.mark.parametrize("core", [{"dashboard": {"tries_per_address": 1}}], indirect=True)
+async def test_one_address_begins_no_more_than_its_tries(ann: Ann) -> None:
+    begun, refused = [await sent(ann, MESSENGER) for _ in range(2)]
+    async with ann.core.db.read() as tx:
+        count = await tx.fetch_val("SELECT COUNT(*) FROM dashboard_account_requests")
 
-    assert refused.status_code == 429
-    assert ann.db.rows["dashboard_account_requests"] == []
+    assert (begun.status_code, refused.status_code, count) == (303, 429, 1)
