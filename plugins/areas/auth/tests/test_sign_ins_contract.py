@@ -1,7 +1,7 @@
-"""What other plugins may rely on when they have people signed in: the plugin and its fake do the same."""
+"""What other plugins may rely on when they have people signed in."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -11,33 +11,14 @@ from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.plugins.sign_ins import DirectSignIn, PageSignIn, SignIns
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_devkit import FakeClock, plugin_context, settled
-from msgsvc_devkit.fakes import PROJECT, FakeSignIns
+from msgsvc_devkit import settled
 from msgsvc_devkit.fixtures import Tenant
 from plugins.areas.auth.tests.conftest import Person
 from plugins.areas.auth.tests.hosted import browsing
 
 
-class Provider(Protocol):
-    """Sign-ins, and one person who answers them."""
-
-    sign_ins: SignIns
-    project_id: str
-    subscriber: Subscriber
-
-    def transaction(self) -> Any: ...
-
-    async def approve_page(self, url: str, *, number: bool) -> str:
-        """Says Yes, and returns the code with which the browser is led back."""
-        ...
-
-    async def answer(self, session_id: str, answer: str) -> None:
-        """Answers a question: by Yes, Cancel or a number."""
-        ...
-
-
-class Real:
-    """The plugin: the person opens the page, and presses the bot's buttons."""
+class Provider:
+    """The plugin, and a person who opens its pages and presses the bot's buttons."""
 
     def __init__(self, service: Service, project_id: str, person: Person) -> None:
         self.sign_ins = SignIns(source=service.plugins.hook.register_sign_ins)
@@ -57,6 +38,7 @@ class Real:
         return self._service.db.transaction()
 
     async def approve_page(self, url: str, *, number: bool) -> str:
+        """Says Yes, and returns the code with which the browser is led back."""
         async with browsing(self._service) as browser:
             await browser.open(urlsplit(url).path)
             answer = browser.find(r'class="number">(\d\d)<') if number else "Yes"
@@ -64,48 +46,18 @@ class Real:
             location = (await browser.reload()).headers["Location"]
         return parse_qs(urlsplit(location).query)["code"][0]
 
-    async def answer(self, session_id: str, answer: str) -> None:
+    async def answer(self, answer: str) -> None:
+        """Answers the last question: by Yes, Cancel or a number."""
         await settled(self._service)
         await self._person.press(self._person.shown, answer)
 
 
-class Fake:
-    """The fake, told what the person does."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        core = plugin_context(clock=clock)
-        self.fake = FakeSignIns(clock=clock)
-        self.sign_ins: SignIns = self.fake
-        self.project_id = PROJECT
-        self.subscriber = core.subscribers.person("sub_1")
-        self._db = core.db
-
-    def transaction(self) -> Any:
-        return self._db.transaction()
-
-    async def approve_page(self, url: str, *, number: bool) -> str:
-        session_id = url.rpartition("/")[2]
-        return self.fake.confirm(session_id, self.subscriber, "number" if number else "button")
-
-    async def answer(self, session_id: str, answer: str) -> None:
-        started = self.fake.started[session_id]
-        if answer in {"Yes", str(started.match_number)}:
-            method = "button" if answer == "Yes" else "number"
-            self.fake.confirm(session_id, self.subscriber, method)
-        else:
-            self.fake.deny(session_id)
-
-
-@pytest.fixture(params=["real", "fake"])
-async def provider(
-    request: pytest.FixtureRequest, service: Service, tenant: Tenant, clock: FakeClock
-) -> Provider:
-    if request.param == "fake":
-        return Fake(clock)
+@pytest.fixture
+async def provider(service: Service, tenant: Tenant) -> Provider:
     person = Person(service, "messenger_a", ChannelUser("1001", "Ann", "ann_k", "en"))
-    real = Real(service, tenant.project.project_id, person)
-    await real.subscribe()
-    return real
+    provider = Provider(service, tenant.project.project_id, person)
+    await provider.subscribe()
+    return provider
 
 
 def page(provider: Provider, **changed: Any) -> PageSignIn:
@@ -196,7 +148,7 @@ async def test_code_is_good_for_its_project_and_its_time_alone(provider, clock):
 async def test_question_that_was_answered_by_yes_is_taken_once(provider, clock, matching, method):
     ask = await asked(provider, number_matching=matching)
     before = await status(provider, ask.session_id), await take(provider, ask.session_id)
-    await provider.answer(ask.session_id, str(ask.match_number) if matching else "Yes")
+    await provider.answer(str(ask.match_number) if matching else "Yes")
 
     confirmed = await status(provider, ask.session_id)
     person = await take(provider, ask.session_id)
@@ -214,7 +166,7 @@ async def test_question_that_was_answered_by_yes_is_taken_once(provider, clock, 
 @pytest.mark.both_databases
 async def test_of_many_takes_of_a_session_one_gets_the_person(provider):
     ask = await asked(provider)
-    await provider.answer(ask.session_id, "Yes")
+    await provider.answer("Yes")
 
     people = await asyncio.gather(*(take(provider, ask.session_id) for _ in range(20)))
 
@@ -223,7 +175,7 @@ async def test_of_many_takes_of_a_session_one_gets_the_person(provider):
 
 async def test_question_that_was_cancelled_is_never_taken(provider):
     ask = await asked(provider)
-    await provider.answer(ask.session_id, "Cancel")
+    await provider.answer("Cancel")
 
     assert await status(provider, ask.session_id) == "denied"
     assert await take(provider, ask.session_id) is None
@@ -241,7 +193,7 @@ async def test_question_runs_out_after_its_own_time(provider, clock):
 
 async def test_yes_that_is_not_taken_in_time_runs_out(provider, clock):
     ask = await asked(provider)
-    await provider.answer(ask.session_id, "Yes")
+    await provider.answer("Yes")
     clock.advance(600)
 
     assert await status(provider, ask.session_id) == "expired"
@@ -250,7 +202,7 @@ async def test_yes_that_is_not_taken_in_time_runs_out(provider, clock):
 
 async def test_session_is_its_projects_alone(provider):
     ask = await asked(provider)
-    await provider.answer(ask.session_id, "Yes")
+    await provider.answer("Yes")
 
     assert await take(provider, ask.session_id, "prj_other") is None
     assert await take(provider, "ses_" + "x" * 44) is None

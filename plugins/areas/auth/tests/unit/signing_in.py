@@ -1,113 +1,149 @@
-"""Sign-ins as the database has them, and the parts that take them on."""
+"""Sign-ins that wait, the person who answers them, and a browser's requests."""
 
 from typing import Any
 
 from starlette.requests import Request
 
-from msgsvc_auth import plugin
-from msgsvc_auth.addressed import AddressedSignIns
-from msgsvc_auth.buttons import SealedButtons
-from msgsvc_auth.codes import Codes, IssuedCode
-from msgsvc_auth.confirming import Confirmations
-from msgsvc_auth.exchange import CodeExchange
-from msgsvc_auth.hosted.addresses import AddressQuestions
-from msgsvc_auth.hosted.models import Site
-from msgsvc_auth.hosted.service import HostedSignIn
-from msgsvc_auth.hosted.sites import Sites
-from msgsvc_auth.inbound import SignInBot
+from msgsvc_auth.confirming import Confirmed
 from msgsvc_auth.links import StaticLinks
-from msgsvc_auth.metrics import SignInMetrics
-from msgsvc_auth.mini_app.service import MiniAppSignIn
-from msgsvc_auth.models import CodeKind, Session, StaticLink
-from msgsvc_auth.platforms.visits import PlatformVisits
-from msgsvc_auth.requested.pages import RequestedPages
-from msgsvc_auth.requested.question_limits import QuestionLimits
-from msgsvc_auth.requested.questions import DirectQuestions
-from msgsvc_auth.requested.sending import QuestionSender
-from msgsvc_auth.requested.service import RequestedSignIns
+from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink, StaticLinkBody
 from msgsvc_auth.service import SignIn
-from msgsvc_auth.session_limits import AddressLimits, AskingLimits
-from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.projects.models import Project
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, fake_secrets
+from msgsvc_core.billing import Charge
+from msgsvc_core.channels import ButtonPressed, ChannelUser, OutgoingMessage, Started
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_devkit import BotCall, MemoryCore
+from msgsvc_devkit.contexts import InboundInTest
+from msgsvc_devkit.core import PROJECT
 
-NOW_MS = FakeClock().now_ms()
-SESSION_ID = "ses_" + "a" * 44
 TOKEN = "t" * 22
-LINK = StaticLink(PROJECT, "lnk_1", "shop", "Shop", "https://shop.example/back", False, 0)
-SITE = Site(LINK, Project(PROJECT, "Shop", "active", 0))
+CALLBACK = "https://shop.example/back"
+ANNA = ChannelUser("7", "Anna")
 
 
-def pending(**fields: Any) -> Session:
+async def add_link(core: MemoryCore, tx: Tx, slug: str = "shop") -> StaticLink:
+    """A static link that leads to `CALLBACK`."""
+    body = StaticLinkBody(slug=slug, name="Shop", callback_url=CALLBACK)
+    return await core.get(StaticLinks).create(tx, PROJECT, body)
+
+
+async def begin(core: MemoryCore, tx: Tx, **body: Any) -> NewSession:
     """A sign-in that waits for its Yes."""
-    return Session(
-        **{
-            "project_id": PROJECT,
-            "session_id": SESSION_ID,
-            "stored_status": "pending",
-            "state": "",
-            "callback_url": None,
-            "channel": None,
-            "lang": None,
-            "created_at_ms": NOW_MS,
-            "expires_at_ms": NOW_MS + 600_000,
-            **fields,
-        }
-    )
+    return await core.get(SignIn).open(tx, PROJECT, SessionBody(**body))
 
 
-def issued() -> IssuedCode:
-    return Codes(fake_secrets()).issue(SESSION_ID)
+async def say_yes(
+    core: MemoryCore, tx: Tx, session: Session, by: ChannelUser = ANNA, **number: int
+) -> Confirmed | None:
+    """By `messenger_a`."""
+    return await core.get(SignIn).confirm(tx, session, "messenger_a", by, "c1", **number)
 
 
-def confirmed(code: IssuedCode | None = None, **fields: Any) -> Session:
+async def confirm(core: MemoryCore, tx: Tx, **body: Any) -> Confirmed:
     """A sign-in whose code can be exchanged."""
-    code = code or issued()
-    return pending(
-        **{
-            "stored_status": "confirmed",
-            "subscriber_id": "sub_1",
-            "nonce": code.nonce,
-            "code_hash": code.hash,
-            "confirmed_at_ms": NOW_MS,
-            "code_expires_at_ms": NOW_MS + 300_000,
-            **fields,
-        }
-    )
+    new = await begin(core, tx, **body)
+    confirmed = await say_yes(core, tx, new.session)
+    assert confirmed is not None
+    return confirmed
 
 
-def row_of(value: Session | StaticLink) -> dict[str, Any]:
-    """As the database has it."""
-    row = {name: getattr(value, name) for name in value.__dataclass_fields__}
-    row["must_prove"] = " ".join(value.must_prove)
-    return {**row, "status": row.pop("stored_status")} if isinstance(value, Session) else row
+async def find_person(core: MemoryCore, tx: Tx, user_id: str = ANNA.user_id) -> Subscriber | None:
+    """The subscriber whom that user of `messenger_a` is."""
+    return await core.subscribers.find_by_user(tx, PROJECT, "messenger_a", user_id)
 
 
-def slot(used: int = 0) -> list[Any]:
-    """What the database answers to one more session in an hour, of which `used` were opened."""
-    first = {"first": 1 if used else None, "newest": used or None}
-    return [[], [first], 0, [{"at_ms": NOW_MS}]]
+def counted(core: MemoryCore, outcome: str, channel: str = "") -> float | None:
+    """How many sign-ins came so far, by the metrics."""
+    labels = {"outcome": outcome, "channel": channel}
+    return core.metrics.registry.get_sample_value("msgsvc_auth_sign_ins_total", labels)
+
+
+class Unpaid:
+    """Billing of a project without credits. `charged` contains what it was charged all the same."""
+
+    def __init__(self) -> None:
+        self.charged: list[Charge] = []
+
+    @hookimpl
+    async def charge(self, charge: Charge) -> None:
+        if charge.refusable:
+            raise BillingBlocked
+        self.charged.append(charge)
+
+
+class Chat:
+    """A person's chat with the bot of `messenger_a`."""
+
+    def __init__(self, core: MemoryCore, tx: Tx, user_id: str = "7") -> None:
+        self._core = core
+        self._tx = tx
+        self._user = ChannelUser(user_id, "Anna")
+        self._chat_id = f"chat {user_id}"
+        [[self._started, self._pressed]] = core.service.plugins.hook.register_inbound()
+
+    async def start(self, payload: str) -> bool | None:
+        """Opens a link to the bot; whether the plugin has handled it."""
+        update = Started(update_id="1", chat_id=self._chat_id, user=self._user, payload=payload)
+        return await self._started.handler(self._context(update))
+
+    async def press(self, text: str, by: str | None = None) -> InboundInTest | None:
+        """Presses a button of the last question in the chat; None if that is not handled."""
+        [*_, question] = [call for call in await self._core.calls(self._tx) if self._is_mine(call)]
+        assert question.message is not None
+        buttons = [each for row in question.message.buttons for each in row]
+        [data] = [each.data for each in buttons if each.text == text]
+        update = ButtonPressed(
+            update_id="2",
+            chat_id=self._chat_id,
+            user=self._user if by is None else ChannelUser(by, "Bob"),
+            data=data or "",
+            message_ref="m1",
+            button_ref="b1",
+        )
+        context = self._context(update)
+        return context if await self._pressed.handler(context) else None
+
+    async def questions(self) -> list[OutgoingMessage]:
+        """The messages that the bot is to send, in all chats."""
+        return await self._messages("send")
+
+    async def answers(self) -> list[OutgoingMessage]:
+        """The messages that take the place of questions."""
+        return await self._messages("edit")
+
+    async def notices(self) -> list[str | None]:
+        """What the bot says to presses."""
+        calls = await self._core.calls(self._tx)
+        return [call.payload["text"] for call in calls if call.call == "answer_button"]
+
+    async def _messages(self, kind: str) -> list[OutgoingMessage]:
+        calls = [call for call in await self._core.calls(self._tx) if call.call == kind]
+        return [call.message for call in calls if call.message is not None]
+
+    def _is_mine(self, call: BotCall) -> bool:
+        return (call.call, call.chat_id) == ("send", self._chat_id)
+
+    def _context(self, update: Started | ButtonPressed) -> InboundInTest:
+        return self._core.inbound(self._tx, update, project_id=None)
 
 
 def request(
     path: str = "/login/shop",
     *,
-    method: str = "GET",
     cookies: dict[str, str] | None = None,
-    headers: dict[str, str] | None = None,
     query: str = "",
 ) -> Request:
     """As a browser sends it."""
     given = {
         "host": "msgsvc.test",
         "cookie": "; ".join(f"{name}={value}" for name, value in (cookies or {}).items()),
-        **(headers or {}),
     }
     return Request(
         {
             "type": "http",
-            "method": method,
+            "method": "GET",
             "scheme": "http",
             "server": ("msgsvc.test", 80),
             "client": ("203.0.113.7", 50000),
@@ -118,161 +154,3 @@ def request(
             "state": {},
         }
     )
-
-
-class Auth:
-    """The plugin's parts over one database that has no tables."""
-
-    def __init__(self, settings: AuthSettings | None = None, **context: Any) -> None:
-        self.core: FakeContext = plugin_context(plugin=plugin, **context)
-        self.settings = settings or AuthSettings()
-        self.metrics = SignInMetrics(
-            registry=self.core.metrics.registry, label=self.core.metrics.channels.label
-        )
-        self.links = StaticLinks(
-            clock=self.core.clock, channels=self.core.channels, allow_http=False
-        )
-
-    def exchange(self, kind: CodeKind = "site") -> CodeExchange:
-        return CodeExchange(
-            clock=self.core.clock,
-            subscribers=self.core.subscribers,
-            metrics=self.metrics,
-            kind=kind,
-        )
-
-    def confirmations(self) -> Confirmations:
-        return Confirmations(
-            clock=self.core.clock,
-            codes=Codes(self.core.secrets),
-            subscribers=self.core.subscribers,
-            events=self.core.events,
-            billing=self.core.billing,
-            contacts=self.core.contacts,
-            code_lifetime_s=self.settings.code_lifetime_s,
-        )
-
-    def visits(self) -> PlatformVisits:
-        return PlatformVisits(
-            clock=self.core.clock,
-            db=self.core.db,
-            secrets=self.core.secrets,
-            channels=self.core.channels,
-            jobs=self.core.jobs,
-            settings=self.settings,
-            base_url="http://msgsvc.test",
-        )
-
-    def sign_in(self) -> SignIn:
-        return SignIn(
-            clock=self.core.clock,
-            db=self.core.db,
-            secrets=self.core.secrets,
-            settings=self.settings,
-            metrics=self.metrics,
-            channels=self.core.channels,
-            confirmations=self.confirmations(),
-            exchange=self.exchange(),
-        )
-
-    def bot(self) -> SignInBot:
-        return SignInBot(
-            clock=self.core.clock,
-            texts=self.core.texts,
-            projects=self.core.projects,
-            buttons=SealedButtons(self.core.secrets),
-            sign_in=self.sign_in(),
-            links=self.links,
-        )
-
-    def requested_pages(self) -> RequestedPages:
-        return RequestedPages(
-            clock=self.core.clock,
-            settings=self.settings,
-            base_url="http://msgsvc.test/",
-            sign_in=self.sign_in(),
-        )
-
-    def sender(self) -> QuestionSender:
-        return QuestionSender(
-            texts=self.core.texts,
-            projects=self.core.projects,
-            channels=self.core.channels,
-            messages=self.core.messages,
-            outbox=self.core.outbox,
-            buttons=SealedButtons(self.core.secrets),
-            sign_in=self.sign_in(),
-        )
-
-    def questions(self) -> DirectQuestions:
-        return DirectQuestions(
-            subscribers=self.core.subscribers,
-            sign_in=self.sign_in(),
-            limits=QuestionLimits(clock=self.core.clock, settings=self.settings),
-            sender=self.sender(),
-        )
-
-    def requested(self) -> RequestedSignIns:
-        return RequestedSignIns(
-            clock=self.core.clock,
-            codes=Codes(self.core.secrets),
-            exchange=self.exchange("plugin"),
-            sign_in=self.sign_in(),
-            pages=self.requested_pages(),
-            questions=self.questions(),
-        )
-
-    def sites(self) -> Sites:
-        return Sites(
-            db=self.core.db,
-            projects=self.core.projects,
-            links=self.links,
-            requested=self.requested_pages(),
-        )
-
-    def hosted(self) -> HostedSignIn:
-        return HostedSignIn(
-            clock=self.core.clock,
-            db=self.core.db,
-            limiter=self.core.limiter,
-            settings=self.settings,
-            channels=self.core.channels,
-            sign_in=self.sign_in(),
-        )
-
-    def addressed(self) -> AddressedSignIns:
-        return AddressedSignIns(
-            texts=self.core.texts,
-            projects=self.core.projects,
-            channels=self.core.channels,
-            subscribers=self.core.subscribers,
-            outbox=self.core.outbox,
-            buttons=SealedButtons(self.core.secrets),
-            sign_in=self.sign_in(),
-            limits=AddressLimits(self.core.clock, self.settings),
-        )
-
-    def address_questions(self) -> AddressQuestions:
-        return AddressQuestions(
-            db=self.core.db,
-            channels=self.core.channels,
-            settings=self.settings,
-            sign_in=self.sign_in(),
-            addressed=self.addressed(),
-            limits=AskingLimits(self.core.clock, self.settings),
-        )
-
-    def mini_apps(self) -> MiniAppSignIn:
-        return MiniAppSignIn(
-            clock=self.core.clock,
-            db=self.core.db,
-            projects=self.core.projects,
-            channels=self.core.channels,
-            sign_in=self.sign_in(),
-            links=self.links,
-            minutes=self.settings.mini_app_minutes,
-        )
-
-    def counted(self, outcome: str, channel: str = "") -> float | None:
-        labels = {"outcome": outcome, "channel": channel}
-        return self.core.metrics.registry.get_sample_value("msgsvc_auth_sign_ins_total", labels)

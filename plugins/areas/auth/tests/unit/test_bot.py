@@ -1,185 +1,179 @@
-"""What the bot asks, and what it makes of the answer, built from fakes."""
-
-from dataclasses import replace
-from typing import Any
+"""What the bot asks, and what it makes of the answer."""
 
 import pytest
 
-from msgsvc_auth.models import Session
-from msgsvc_core.channels import ButtonPressed, ChannelIdentity, ChannelUser, Started
-from msgsvc_devkit.fakes import PROJECT, FakeInboundContext, FakeTx, inbound_context
+from msgsvc_auth.service import SignIn
+from msgsvc_core.channels import ChannelIdentity
+from msgsvc_core.db import Tx
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.core import PROJECT
 from plugins.areas.auth.tests.unit.signing_in import (
-    LINK,
+    CALLBACK,
     TOKEN,
-    Auth,
-    confirmed,
-    issued,
-    pending,
-    row_of,
+    Chat,
+    add_link,
+    begin,
+    find_person,
 )
 
-BACK = "https://shop.example/back"
+
+@pytest.fixture
+def chat(core: MemoryCore, tx: Tx) -> Chat:
+    return Chat(core, tx)
 
 
-class Chat(Auth):
-    """The bot, and one person who talks to it."""
+async def test_the_bot_asks_by_the_projects_name_and_says_who_wants_it(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    await add_link(core, tx)
+    new = await begin(core, tx, callback_url=CALLBACK, client={"ip": "203.0.113.7"})
 
-    def context(self, update: Started | ButtonPressed, *answers: Any) -> FakeInboundContext:
-        channels, outbox = self.core.channels, self.core.outbox
-        found = inbound_context(update, channels=channels, outbox=outbox, project_id=None)
-        found.tx = FakeTx(answers=answers)
-        return found
-
-    async def start(self, *answers: Any, payload: str = f"auth_s_{TOKEN}") -> bool | None:
-        update = Started(update_id="1", chat_id="c1", user=ChannelUser("7", "Ann"), payload=payload)
-        return await self.bot().rules()[0].handler(self.context(update, *answers))
-
-    async def press(self, text: str, *answers: Any, by: str = "7") -> FakeInboundContext | None:
-        """Presses a button of the question; None if that is not handled."""
-        buttons = [each for row in self.core.outbox.sent[-1].message.buttons for each in row]
-        [data] = [each.data for each in buttons if each.text == text]
-        update = ButtonPressed(
-            update_id="2",
-            chat_id="c1",
-            user=ChannelUser(by, "Ann"),
-            data=data or "",
-            message_ref="m1",
-            button_ref="b1",
-        )
-        chat = self.context(update, *answers)
-        return chat if await self.bot().rules()[1].handler(chat) else None
-
-    @property
-    def said(self) -> str:
-        return self.core.outbox.edited[-1].message.text
-
-
-async def test_the_bot_asks_by_the_projects_name_and_says_who_wants_it() -> None:
-    chat = Chat()
-    session = pending(callback_url=BACK, client_ip="203.0.113.7")
-
-    assert await chat.start([row_of(session)]) is True
-    [question] = chat.core.outbox.sent
-    assert "Sign in to Shop?" in question.message.text
-    assert "shop.example" in question.message.text
-    assert "203.0.113.7" in question.message.text
-    assert [each.text for each in question.message.buttons[0]] == ["Yes", "Cancel"]
+    assert await chat.start(f"auth_s_{new.token}") is True
+    [question] = await chat.questions()
+    assert "Sign in to Shop?" in question.text
+    assert "shop.example" in question.text
+    assert "203.0.113.7" in question.text
+    assert [each.text for each in question.buttons[0]] == ["Yes", "Cancel"]
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [pending(stored_status="denied")],
-        [pending(expires_at_ms=0)],
-        [pending(channel="messenger_b")],
-        [pending(project_id="prj_2")],
-    ],
+    "why", ["unknown", "denied", "expired", "of another channel", "of another project"]
 )
-async def test_what_can_not_be_asked_here_is_left_to_the_core(rows: list[Session]) -> None:
-    chat = Chat()
-    await chat.core.projects.add(FakeTx(), "Other")
-    own = ChannelIdentity("messenger_a", "messenger_a", PROJECT)
-    chat.core.channels.recording("messenger_a").identity = own
+async def test_what_can_not_be_asked_here_is_left_to_the_core(
+    core: MemoryCore, tx: Tx, chat: Chat, why: str
+) -> None:
+    channel = "messenger_b" if why == "of another channel" else None
+    new = await begin(core, tx, channel=channel)
+    match why:
+        case "denied":
+            await core.get(SignIn).deny(tx, new.session, "messenger_a")
+        case "expired":
+            core.clock.advance(600)
+        case "of another project":
+            own = ChannelIdentity("messenger_a", "messenger_a", "prj_2")
+            core.recording("messenger_a").identity = own
 
-    assert await chat.start([row_of(each) for each in rows]) is False
-    assert chat.core.outbox.sent == []
-
-
-async def test_a_disabled_project_signs_nobody_in() -> None:
-    chat = Chat()
-    await chat.core.projects.switch(FakeTx(), PROJECT, active=False)
-
-    assert await chat.start([row_of(pending())]) is False
-    assert await chat.start([row_of(LINK)], payload="auth_shop") is False
-
-
-async def test_a_static_link_opens_a_session_that_leads_back_to_its_site() -> None:
-    chat = Chat()
-
-    assert await chat.start([row_of(LINK)], payload="auth_shop") is True
-    assert await chat.start([], payload="auth_gone") is False
-    assert await chat.start(payload="auth_?") is False
-    assert "shop.example" in chat.core.outbox.texts[-1]
+    assert await chat.start(f"auth_s_{TOKEN if why == 'unknown' else new.token}") is False
+    assert await core.calls(tx) == []
 
 
-async def test_a_yes_puts_the_way_back_in_the_questions_place() -> None:
-    chat, code = Chat(), issued()
-    session = pending(callback_url=BACK, state="s")
-    await chat.start([row_of(session)])
-    done = confirmed(code, callback_url=BACK, state="s", subscriber_id=None)
-    pressed = await chat.press("Yes", [row_of(session)], [row_of(done)], 1)
+async def test_a_disabled_project_signs_nobody_in(core: MemoryCore, tx: Tx, chat: Chat) -> None:
+    await add_link(core, tx)
+    new = await begin(core, tx)
+    await core.projects.switch(tx, PROJECT, active=False)
 
+    assert await chat.start(f"auth_s_{new.token}") is False
+    assert await chat.start("auth_shop") is False
+
+
+async def test_a_static_link_opens_a_session_that_leads_back_to_its_site(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    await add_link(core, tx)
+
+    assert await chat.start("auth_shop") is True
+    assert await chat.start("auth_gone") is False
+    assert await chat.start("auth_?") is False
+    [question] = await chat.questions()
+    assert "shop.example" in question.text
+
+
+async def test_a_yes_puts_the_way_back_in_the_questions_place(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    await add_link(core, tx)
+    new = await begin(core, tx, callback_url=CALLBACK, state="s")
+    await chat.start(f"auth_s_{new.token}")
+    strangers = await chat.press("Yes", by="8")
+    pressed = await chat.press("Yes")
+
+    assert strangers is None
     assert pressed is not None
-    assert chat.said == "You are signed in to Shop."
-    [[button]] = chat.core.outbox.edited[-1].message.buttons
-    assert button.url is not None
-    assert button.url.startswith(f"{BACK}?code=")
-    assert button.url.endswith("&state=s")
     assert pressed.chat.project_id == PROJECT
-    assert await chat.press("Yes", by="8") is None
+    [answer] = await chat.answers()
+    assert answer.text == "You are signed in to Shop."
+    [[button]] = answer.buttons
+    assert button.url is not None
+    assert button.url.startswith(f"{CALLBACK}?code=")
+    assert button.url.endswith("&state=s")
 
 
-async def test_a_project_that_was_disabled_since_the_question_signs_nobody_in() -> None:
-    chat = Chat()
-    await chat.start([row_of(pending())])
-    await chat.core.projects.switch(FakeTx(), PROJECT, active=False)
-    pressed = await chat.press("Yes", [row_of(pending())], [row_of(pending())])
+async def test_a_project_that_was_disabled_since_the_question_signs_nobody_in(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    new = await begin(core, tx)
+    await chat.start(f"auth_s_{new.token}")
+    await core.projects.switch(tx, PROJECT, active=False)
+    pressed = await chat.press("Yes")
 
-    assert "no longer valid" in chat.said
     assert pressed is not None
     assert pressed.chat.project_id is None
-    assert chat.core.subscribers.everybody == []
+    [answer] = await chat.answers()
+    assert "no longer valid" in answer.text
+    assert await find_person(core, tx) is None
 
 
-async def test_a_second_quick_press_leaves_the_way_back_where_it_is() -> None:
-    chat = Chat()
-    chat.core.subscribers.person("sub_7")
-    await chat.start([row_of(pending())])
-    now = confirmed(subscriber_id="sub_7")
-    await chat.press("Yes", [row_of(pending())], [], [row_of(now)])
+async def test_a_second_quick_press_leaves_the_way_back_where_it_is(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    new = await begin(core, tx)
+    await chat.start(f"auth_s_{new.token}")
+    await chat.press("Yes")
+    await chat.press("Yes")
 
-    assert chat.core.outbox.edited == []
-    assert chat.core.outbox.answered[-1][-1] == "You are already signed in."
-
-
-async def test_somebody_elses_yes_was_first() -> None:
-    chat = Chat()
-    chat.core.subscribers.person("sub_8")
-    await chat.start([row_of(pending())])
-    await chat.press("Yes", [row_of(pending())], [], [row_of(confirmed(subscriber_id="sub_8"))])
-
-    assert "no longer valid" in chat.said
+    assert len(await chat.answers()) == 1
+    assert await chat.notices() == [None, "You are already signed in."]
 
 
-async def test_one_wrong_number_denies() -> None:
-    chat = Chat()
-    session = pending(match_number=47)
-    await chat.start([row_of(session)])
-    picks = [each.text for each in chat.core.outbox.sent[-1].message.buttons[0]]
-    wrong = next(each for each in picks if each != "47")
-    denied = row_of(replace(session, stored_status="denied"))
-    pressed = await chat.press(wrong, [row_of(session)], [denied])
+async def test_somebody_elses_yes_was_first(core: MemoryCore, tx: Tx, chat: Chat) -> None:
+    new = await begin(core, tx)
+    other = Chat(core, tx, "8")
+    for each in (chat, other):
+        await each.start(f"auth_s_{new.token}")
+    await other.press("Yes")
+    await chat.press("Yes")
 
-    assert (len(picks), "47" in picks) == (3, True)
-    assert pressed is not None
-    assert "not the number on the page" in chat.said
-    assert chat.core.subscribers.everybody == []
-    assert chat.core.outbox.answered[-1][-1] == chat.said
+    assert "no longer valid" in (await chat.answers())[-1].text
+    assert await find_person(core, tx) is None
+    assert await find_person(core, tx, "8") is not None
 
 
-async def test_cancel_denies_and_a_forgotten_session_is_too_late() -> None:
-    chat = Chat()
-    await chat.start([row_of(pending())])
-    await chat.press("Cancel", [row_of(pending())], [row_of(pending(stored_status="denied"))])
-    assert "Cancelled" in chat.said
-    await chat.press("Yes", [])
+async def test_one_wrong_number_denies(core: MemoryCore, tx: Tx, chat: Chat) -> None:
+    new = await begin(core, tx, match=True)
+    await chat.start(f"auth_s_{new.token}")
+    [question] = await chat.questions()
+    picks = [each.text for each in question.buttons[0]]
+    right = str(new.session.match_number)
+    await chat.press(next(each for each in picks if each != right))
 
-    assert "no longer valid" in chat.said
+    assert (len(picks), right in picks) == (3, True)
+    [answer] = await chat.answers()
+    assert "not the number on the page" in answer.text
+    assert await chat.notices() == [answer.text]
+    assert await find_person(core, tx) is None
+    now = await core.get(SignIn).get(PROJECT, new.session.session_id, tx)
+    assert now.stored_status == "denied"
 
 
-async def test_the_sites_language_comes_before_the_persons() -> None:
-    chat = Chat()
-    await chat.start([row_of(pending(lang="ru"))])
+async def test_cancel_denies_and_a_forgotten_session_is_too_late(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    new = await begin(core, tx)
+    await chat.start(f"auth_s_{new.token}")
+    await chat.press("Cancel")
+    await tx.execute("DELETE FROM auth_sessions")
+    await chat.press("Yes")
 
-    assert "Войти в Shop?" in chat.core.outbox.texts[0]
+    cancelled, too_late = [answer.text for answer in await chat.answers()]
+    assert "Cancelled" in cancelled
+    assert "no longer valid" in too_late
+
+
+async def test_the_sites_language_comes_before_the_persons(
+    core: MemoryCore, tx: Tx, chat: Chat
+) -> None:
+    new = await begin(core, tx, lang="ru")
+    await chat.start(f"auth_s_{new.token}")
+
+    [question] = await chat.questions()
+    assert "Войти в Shop?" in question.text

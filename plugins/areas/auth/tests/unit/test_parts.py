@@ -1,29 +1,27 @@
-"""The plugin's objects one by one, built from fakes."""
+"""The plugin's objects one by one."""
 
 import pytest
 
 from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.codes import Codes
-from msgsvc_auth.jobs import SessionPurge
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import StaticLinkBody
 from msgsvc_auth.outcomes import SignInOutcomes
+from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ButtonPressed, ChannelUser
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS
-from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.errors import InvalidUrl, NotFound
 from msgsvc_core.kernel.ids import new_token
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import (
-    PROJECT,
-    FakeInboundContext,
-    FakeJobContext,
-    FakeTx,
-    fake_secrets,
-    inbound_context,
-)
+from msgsvc_core.security import SecretBox
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.contexts import InboundInTest
+from msgsvc_devkit.core import PROJECT
+from plugins.areas.auth.tests.unit.signing_in import begin, say_yes
 
 
-def press(core: FakeContext, data: str, user_id: str = "7") -> FakeInboundContext:
+def press(core: MemoryCore, tx: Tx, data: str, user_id: str = "7") -> InboundInTest:
     pressed = ButtonPressed(
         update_id="1",
         chat_id="c1",
@@ -32,20 +30,20 @@ def press(core: FakeContext, data: str, user_id: str = "7") -> FakeInboundContex
         message_ref="m1",
         button_ref="b1",
     )
-    return inbound_context(pressed, channels=core.channels, outbox=core.outbox)
+    return core.inbound(tx, pressed)
 
 
-def test_a_button_is_for_the_person_who_was_asked() -> None:
-    core, buttons, token = plugin_context(), SealedButtons(fake_secrets()), new_token()
-    data = buttons.write(Chat.of(press(core, "")), "y", token)
+async def test_a_button_is_for_the_person_who_was_asked(core: MemoryCore, tx: Tx) -> None:
+    buttons, token = SealedButtons(core.secrets), new_token()
+    data = buttons.write(Chat.of(press(core, tx, "")), "y", token)
 
-    assert buttons.read(press(core, data)) == ("y", token)
-    assert buttons.read(press(core, data, user_id="8")) is None
-    assert buttons.read(press(core, data.replace(":y:", ":n:"))) is None
+    assert buttons.read(press(core, tx, data)) == ("y", token)
+    assert buttons.read(press(core, tx, data, user_id="8")) is None
+    assert buttons.read(press(core, tx, data.replace(":y:", ":n:"))) is None
 
 
 def test_a_code_is_the_same_when_it_is_asked_for_again() -> None:
-    codes = Codes(fake_secrets())
+    codes = Codes(SecretBox(["k" * 32]))
     issued = codes.issue("ses_1")
 
     assert codes.reissue("ses_1", issued.nonce, issued.hash) == issued.code
@@ -53,31 +51,34 @@ def test_a_code_is_the_same_when_it_is_asked_for_again() -> None:
     assert issued.hash in codes.hashes(issued.code)
 
 
-async def test_a_static_link_leads_to_https_alone() -> None:
-    core = plugin_context()
-    links = StaticLinks(clock=core.clock, channels=core.channels, allow_http=False)
+async def test_a_static_link_leads_to_https_alone(core: MemoryCore, tx: Tx) -> None:
     body = StaticLinkBody(slug="shop", name="Shop", callback_url="http://shop.example/back")
 
-    with pytest.raises(ApiError):
-        await links.create(FakeTx(), PROJECT, body)
+    with pytest.raises(InvalidUrl):
+        await core.get(StaticLinks).create(tx, PROJECT, body)
 
 
-async def test_sessions_are_deleted_after_a_week() -> None:
-    core = plugin_context()
-    core.db.answers += [0, 0, 0]
-    await SessionPurge(clock=core.clock).purge(FakeJobContext(core.db), [])
+async def test_sessions_are_deleted_after_a_week(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        session_id = (await begin(core, tx)).session.session_id
+    core.clock.advance(7 * DAY_MS / 1000)
+    await core.run(NewJob("auth.purge"))
+    kept = await core.get(SignIn).get(PROJECT, session_id)
+    core.clock.advance(1)
+    await core.run(NewJob("auth.purge"))
 
-    (_, sessions), *_ = core.db.statements
-    assert core.clock.now_ms() - 7 * DAY_MS in sessions.values()
+    assert kept.session_id == session_id
+    with pytest.raises(NotFound):
+        await core.get(SignIn).get(PROJECT, session_id)
 
 
-async def test_the_outcomes_of_sign_ins_leave_out_those_that_wait() -> None:
-    core = plugin_context()
-    now_ms = core.clock.now_ms()
-    session = {"created_at_ms": now_ms - 9000, "expires_at_ms": now_ms + 1, "status": "pending"}
-    waits = {**session, "confirmed_at_ms": None}
-    confirmed = {**session, "confirmed_at_ms": now_ms - 2000, "status": "confirmed"}
-    tx = FakeTx(answers=[[waits, confirmed, {**waits, "expires_at_ms": now_ms}]])
-    recent = await SignInOutcomes(clock=core.clock).recent(tx, PROJECT)
+async def test_the_outcomes_of_sign_ins_leave_out_those_that_wait(core: MemoryCore, tx: Tx) -> None:
+    await begin(core, tx)
+    core.clock.advance(598)
+    confirmed = await begin(core, tx)
+    core.clock.advance(7)
+    await say_yes(core, tx, confirmed.session)
+    await begin(core, tx)
+    recent = await core.get(SignInOutcomes).recent(tx, PROJECT)
 
     assert (recent.ended, recent.confirmed, recent.seconds) == (2, 1, 7)

@@ -1,188 +1,197 @@
-"""Visits to a platform's page and the exchange of their codes, built from fakes."""
+"""Visits to a platform's page and the exchange of their codes."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.responses import Response
 
-from msgsvc_auth.hosted.cookies import ReturnCookies, Tickets
-from msgsvc_auth.hosted.platform_pages import PlatformPages
-from msgsvc_auth.hosted.rendering import PageTemplates
-from msgsvc_auth.platforms.exchange import MAX_ATTEMPTS, PlatformExchange
-from msgsvc_auth.platforms.models import Arrival, Departure, PlatformVisit
-from msgsvc_auth.platforms.sealing import VisitSeal, VisitSecrets
-from msgsvc_auth.platforms.visits import JOB
-from msgsvc_core.channels import ChannelUser, DeliveryError, PlatformPerson, Reason
+from msgsvc_auth.hosted.cookies import ReturnCookies
+from msgsvc_auth.models import Session
+from msgsvc_auth.platforms.exchange import MAX_ATTEMPTS
+from msgsvc_auth.platforms.models import Arrival, Departure
+from msgsvc_auth.platforms.sealing import VisitSeal
+from msgsvc_auth.platforms.visits import JOB, PlatformVisits
+from msgsvc_auth.service import SignIn
+from msgsvc_auth.settings import AuthSettings
+from msgsvc_core.channels import (
+    ChannelUser,
+    DeliveryError,
+    PlatformPerson,
+    PlatformSignInRefused,
+    Reason,
+)
 from msgsvc_core.jobs import Job, Retry
 from msgsvc_core.kernel.errors import Forbidden, NotFound
 from msgsvc_core.security import DecryptionError, digest
+from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.channel import RecordingPage
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, fake_secrets
-from plugins.areas.auth.tests.unit.signing_in import (
-    LINK,
-    NOW_MS,
-    SESSION_ID,
-    Auth,
-    confirmed,
-    pending,
-    request,
-    row_of,
-)
+from msgsvc_devkit.core import PROJECT
+from plugins.areas.auth.tests.unit.signing_in import begin, find_person, request, say_yes
 
 EVE = PlatformPerson(user=ChannelUser("1003", "Eve"), chat_id="1003", phone="+12025550123")
-REDIRECT = "http://msgsvc.test/login/_return/messenger_a"
+BACK = "/login/shop?resume=1"
 
 
-class Platforms(Auth):
-    """`messenger_a` has a page."""
+@dataclass
+class Browser:
+    """A browser whose sign-in waits, and the page of `messenger_a`, which knows Eve by the code `c0de`."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.page = RecordingPage()
-        self.page.people["c0de"] = EVE
-        self.core.channels["messenger_a"].platform_sign_in = self.page
+    core: MemoryCore
+    session: Session
+    page: RecordingPage
 
-    def exchange_job(self) -> PlatformExchange:
-        return PlatformExchange(
+    @property
+    def visits(self) -> PlatformVisits:
+        return PlatformVisits(
             clock=self.core.clock,
+            db=self.core.db,
             secrets=self.core.secrets,
             channels=self.core.channels,
-            contacts=self.core.contacts,
-            sign_in=self.sign_in(),
+            jobs=self.core.jobs,
+            settings=self.core.settings(AuthSettings),
+            base_url="http://msgsvc.test",
         )
 
-    def pages(self) -> PlatformPages:
-        return PlatformPages(
-            hosted=self.hosted(),
-            sites=self.sites(),
-            visits=self.visits(),
-            texts=self.core.texts,
-            tickets=Tickets("http://msgsvc.test"),
-            cookies=ReturnCookies("http://msgsvc.test"),
-            templates=PageTemplates(self.core.texts),
-        )
+    async def leave(self) -> Departure:
+        return await self.visits.leave(self.session, "messenger_a", BACK)
 
-    def visit(self, **changed: Any) -> PlatformVisit:
-        """One whose browser is back with a code."""
-        new, seal = VisitSecrets.new(REDIRECT), VisitSeal(self.core.secrets)
-        state = digest(new.attempt.state)
-        visit = PlatformVisit(
-            project_id=PROJECT,
-            session_id=SESSION_ID,
-            visit_id="apv_1",
-            channel_key="messenger_a",
-            state_digest=state,
-            browser_digest=digest(new.cookie),
-            sealed=seal.seal(new.attempt),
-            return_path="/login/shop?resume=1",
-            expires_at_ms=NOW_MS + 600_000,
-            status="checking",
-            sealed_code=seal.seal_code("c0de", state),
-        )
-        return replace(visit, **changed)
+    async def arrive(self, left: Departure, **changed: str) -> str:
+        """Comes back with the code; returns where the browser is led."""
+        arrival = Arrival("messenger_a", state_of(left), "c0de", None)
+        return await self.visits.arrive(arrival, changed.get("cookie", left.cookie))
+
+    async def jobs(self) -> list[Job]:
+        async with self.core.db.read() as tx:
+            return await self.core.jobs_named(tx, JOB)
+
+    async def visit(self) -> Job:
+        """Goes there and comes back; returns the job that exchanges the code."""
+        await self.arrive(await self.leave())
+        return (await self.jobs())[-1]
+
+    async def notice(self) -> str | None:
+        """What the page says of the visit."""
+        return await self.visits.notice(self.session)
 
 
-def row(visit: PlatformVisit) -> dict[str, Any]:
-    return {name: getattr(visit, name) for name in visit.__dataclass_fields__}
+def state_of(left: Departure) -> str:
+    return parse_qs(urlsplit(left.url).query)["state"][0]
 
 
-def job(attempts: int = 1) -> Job:
-    payload = {"session_id": SESSION_ID, "visit_id": "apv_1"}
-    return Job("job_1", JOB, "default", payload, attempts, attempts, NOW_MS, PROJECT)
+@pytest.fixture
+async def browser(core: MemoryCore) -> Browser:
+    page = RecordingPage()
+    page.people["c0de"] = EVE
+    core.recording("messenger_a").platform_sign_in = page
+    async with core.db.transaction() as tx:
+        session = (await begin(core, tx)).session
+    return Browser(core, session, page)
 
 
-async def test_a_code_becomes_a_person_with_a_verified_phone() -> None:
-    auth, ctx = Platforms(), FakeJobContext()
-    visit = auth.visit()
-    ctx.db.answers += [[row(visit)], [row_of(pending())], 1, [row_of(confirmed())], 1]
-    await auth.exchange_job().run(ctx, [job()])
+async def test_a_code_becomes_a_person_with_a_verified_phone(
+    core: MemoryCore, browser: Browser
+) -> None:
+    await core.run(await browser.visit())
 
-    (person,) = auth.core.subscribers.everybody
-    assert person.first_name == "Eve"
-    known = auth.core.contacts.known[PROJECT, person.subscriber_id]
-    assert known.phone == "+12025550123"
-    ((_, attempt),) = auth.page.exchanged
-    assert (attempt.redirect_uri, attempt.state) == (REDIRECT, "")
-    assert ctx.db.params_of("on_platform = :on_platform")[0]["on_platform"] is True
-
-
-async def test_nothing_is_exchanged_for_a_sign_in_that_is_over() -> None:
-    for answers in (
-        [[]],
-        [[row(Platforms().visit(visit_id="apv_2"))]],
-        [[row(Platforms().visit(status="failed"))]],
-        [[row(Platforms().visit())], [row_of(confirmed())]],
-        [[row(Platforms().visit())], []],
-    ):
-        auth, ctx = Platforms(), FakeJobContext()
-        ctx.db.answers += answers
-        await auth.exchange_job().run(ctx, [job()])
-
-        assert auth.page.exchanged == []
+    session = await core.get(SignIn).get(PROJECT, browser.session.session_id)
+    assert (session.stored_status, session.method) == ("confirmed", "platform")
+    async with core.db.read() as tx:
+        eve = await find_person(core, tx, "1003")
+        assert eve is not None
+        contacts = await core.contacts.find(tx, PROJECT, eve.subscriber_id)
+    assert (eve.subscriber_id, eve.first_name) == (session.subscriber_id, "Eve")
+    assert contacts.phone == "+12025550123"
+    ((_, attempt),) = browser.page.exchanged
+    assert attempt.redirect_uri == "http://msgsvc.test/login/_return/messenger_a"
+    assert attempt.state == ""
 
 
-async def test_an_outage_is_tried_again_later_each_time_and_given_up() -> None:
-    auth = Platforms()
-    waits = []
+@pytest.mark.parametrize("why", ["gone", "another visit", "failed", "confirmed by the bot"])
+async def test_nothing_is_exchanged_for_a_sign_in_that_is_over(
+    core: MemoryCore, browser: Browser, why: str
+) -> None:
+    job = await browser.visit()
+    if why == "another visit":
+        await browser.leave()
+    if why == "failed":
+        browser.page.failures = [PlatformSignInRefused("unknown person")]
+        await core.run(job)
+        browser.page.exchanged.clear()
+    async with core.db.transaction() as tx:
+        if why == "gone":
+            await tx.execute("DELETE FROM auth_sessions")
+        if why == "confirmed by the bot":
+            await say_yes(core, tx, browser.session)
+    await core.run(job)
+
+    assert browser.page.exchanged == []
+
+
+async def test_an_outage_is_tried_again_later_each_time_and_given_up(
+    core: MemoryCore, browser: Browser
+) -> None:
+    job = await browser.visit()
+    waits, told = [], []
     for attempts in range(1, MAX_ATTEMPTS + 1):
-        ctx = FakeJobContext()
-        auth.page.failures = [DeliveryError(Reason.PLATFORM_UNAVAILABLE, "away")]
-        ctx.db.answers += [[row(auth.visit())], [row_of(pending())], 1]
+        browser.page.failures = [DeliveryError(Reason.PLATFORM_UNAVAILABLE, "away")]
         try:
-            await auth.exchange_job().run(ctx, [job(attempts)])
+            await core.run(replace(job, attempts=attempts))
         except Retry as retry:
             waits.append(retry.after_s)
-        else:
-            assert ctx.db.params_of("'failed'")[0]["failure"] == "unavailable"
+        told.append(await browser.notice())
 
     assert waits == [1, 2, 4]
+    assert told == ["checking", "checking", "checking", "unavailable"]
 
 
-async def test_a_visit_leaves_secrets_in_the_address_and_the_cookie_alone() -> None:
-    auth = Platforms()
-    auth.core.db.replies["INSERT INTO auth_platform_visits"] = 1
-    departure = await auth.visits().leave(pending(), "messenger_a", "/login/shop?resume=1")
+async def test_a_visit_leaves_secrets_in_the_address_and_the_cookie_alone(
+    core: MemoryCore, browser: Browser
+) -> None:
+    left = await browser.leave()
+    async with core.db.read() as tx:
+        stored = await tx.fetch_one("SELECT * FROM auth_platform_visits")
 
-    (stored,) = auth.core.db.params_of("INSERT")
-    state = departure.url.partition("state=")[2].partition("&")[0]
+    assert stored is not None
+    state = state_of(left)
     assert (stored["state_digest"], stored["browser_digest"]) == (
         digest(state),
-        digest(departure.cookie),
+        digest(left.cookie),
     )
-    assert state not in str(stored)
-    assert departure.cookie not in str(stored)
-    assert departure.cookie not in repr(departure)
+    assert state not in str([*stored])
+    assert left.cookie not in str([*stored])
+    assert left.cookie not in repr(left)
     with pytest.raises(DecryptionError):
-        VisitSeal(fake_secrets()).open(stored["sealed"], digest("another"))
-    with pytest.raises(NotFound):
-        await auth.visits().leave(pending(), "messenger_b", "/")
-    with pytest.raises(NotFound):
-        await auth.visits().leave(pending(channel="messenger_b"), "messenger_a", "/")
+        VisitSeal(core.secrets).open(stored["sealed"], digest("another"))
 
 
-async def test_an_answer_is_enqueued_with_its_state_and_once() -> None:
-    auth = Platforms()
-    arrival = Arrival("messenger_a", "s" * 43, "c0de", None)
-    auth.core.db.answers += [[row(auth.visit())], [], [row(auth.visit())], [], []]
-    first = await auth.visits().arrive(arrival, "cookie")
-    again = await auth.visits().arrive(arrival, "cookie")
+async def test_nobody_leaves_for_a_page_that_the_sign_in_does_not_offer(browser: Browser) -> None:
+    of_another = replace(browser.session, channel="messenger_b")
+
+    with pytest.raises(NotFound):
+        await browser.visits.leave(browser.session, "messenger_b", "/")
+    with pytest.raises(NotFound):
+        await browser.visits.leave(of_another, "messenger_a", "/")
+
+
+async def test_an_answer_is_enqueued_with_its_state_and_once(
+    core: MemoryCore, browser: Browser
+) -> None:
+    left = await browser.leave()
+    first, again = await browser.arrive(left), await browser.arrive(left)
     with pytest.raises(Forbidden):
-        await auth.visits().arrive(arrival, "another")
+        await browser.arrive(left, cookie="another")
 
-    assert first == again == "/login/shop?resume=1"
-    (enqueued,) = auth.core.jobs.enqueued
-    assert enqueued.payload == {"session_id": SESSION_ID, "visit_id": "apv_1"}
-    assert "c0de" not in str(auth.core.db.statements)
-
-
-async def test_without_a_ticket_nobody_leaves() -> None:
-    auth = Platforms()
-    auth.core.db.answers += [[row_of(LINK)]]
-    answer = await auth.pages().leave(request(query="state=state"))
-
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/login/shop?state=state&lang=en&resume=1"
+    assert first == again == BACK
+    [enqueued] = await browser.jobs()
+    async with core.db.read() as tx:
+        stored = await tx.fetch_one("SELECT * FROM auth_platform_visits")
+    assert stored is not None
+    assert enqueued.payload == {
+        "session_id": browser.session.session_id,
+        "visit_id": stored["visit_id"],
+    }
+    assert "c0de" not in str([*stored])
 
 
 def test_a_cookie_of_a_visit_is_of_this_address_alone() -> None:

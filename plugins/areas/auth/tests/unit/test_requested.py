@@ -1,4 +1,4 @@
-"""Sign-ins that other plugins start, built from fakes."""
+"""Sign-ins that other plugins start."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from msgsvc_auth.page_requests import PageRequest, read_token
+from msgsvc_auth.requested.pages import RequestedPages
 from msgsvc_auth.requested.question_limits import QuestionLimits
 from msgsvc_auth.requested.requesters import Requester
+from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.channels import ButtonPressed, Capabilities, ChannelUser
+from msgsvc_core.channels import Capabilities
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import (
     Conflict,
     NotFound,
@@ -17,18 +20,10 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.plugins.sign_ins import DirectSignIn, PageSignIn
-from msgsvc_devkit.fakes import PROJECT, FakeInboundContext, FakeTx, inbound_context
-from plugins.areas.auth.tests.unit.signing_in import (
-    NOW_MS,
-    SESSION_ID,
-    Auth,
-    confirmed,
-    issued,
-    pending,
-    row_of,
-    slot,
-)
+from msgsvc_core.plugins.sign_ins import AskedSignIn, DirectSignIn, PageSignIn
+from msgsvc_devkit import MemoryCore, memory_core
+from msgsvc_devkit.core import PROJECT
+from plugins.areas.auth.tests.unit.signing_in import Chat, Unpaid, begin
 
 GRAFANA = PageSignIn(
     project_id=PROJECT,
@@ -49,67 +44,44 @@ PAYMENT = DirectSignIn(
     text="Payment of 20 EUR",
 )
 
-#: What a session has of the plugin that asked.
-DIRECT = {
-    "source": "oidc",
-    "source_id": "2",
-    "subscriber_id": "sub_1",
-    "requester_name": "Bank",
-    "requester_url": "https://bank.example/",
-}
-ON_PAGE = {**DIRECT, "request_id": "arq_1"}
 
-
-class Bank(Auth):
-    """A plugin's question to the person `sub_1`."""
-
-    def __init__(self, settings: AuthSettings | None = None) -> None:
-        super().__init__(settings)
-        self.core.subscribers.person("sub_1", user_id="7", chat_id="c1")
-
-    async def ask(self, *answers: Any, **changed: Any) -> FakeTx:
-        """The transaction of the question, to which the database gives these answers."""
-        tx = FakeTx(answers=[*slot(), *(answers or [[]])])
-        await self.questions().ask(tx, replace(PAYMENT, **changed))
-        return tx
-
-    async def press(self, text: str, *answers: Any, by: str = "7") -> FakeInboundContext | None:
-        """Presses a button of the question; None if that is not handled."""
-        buttons = [each for row in self.core.outbox.sent[-1].message.buttons for each in row]
-        [data] = [each.data for each in buttons if each.text == text]
-        update = ButtonPressed(
-            update_id="2",
-            chat_id="c1",
-            user=ChannelUser(by, "Ann"),
-            data=data or "",
-            message_ref="m1",
-            button_ref="b1",
-        )
-        channels, outbox = self.core.channels, self.core.outbox
-        ctx = inbound_context(update, channels=channels, outbox=outbox, project_id=None)
-        ctx.tx = FakeTx(answers=answers)
-        return ctx if await self.bot().rules()[1].handler(ctx) else None
+async def ask(core: MemoryCore, tx: Tx, **changed: Any) -> AskedSignIn:
+    """The bank's question."""
+    return await core.peers.sign_ins.ask(tx, replace(PAYMENT, **changed))
 
 
 async def test_a_page_waits_for_as_long_as_the_setting_says() -> None:
-    shop, tx = Auth(AuthSettings(request_lifetime_s=60)), FakeTx()
+    async with (
+        memory_core(plugins=["auth"], auth={"request_lifetime_s": 60}) as core,
+        core.db.transaction() as tx,
+    ):
+        url = await core.peers.sign_ins.open_page(tx, GRAFANA)
+        stored = await tx.fetch_one("SELECT * FROM auth_requests")
+        now_ms = core.clock.now_ms()
 
-    url = await shop.requested_pages().open(tx, GRAFANA)
-
-    [row] = tx.rows["auth_requests"]
-    path = url.removeprefix("http://msgsvc.test/login/")
-    token = read_token(path)
-    assert (row["created_at_ms"], row["expires_at_ms"]) == (NOW_MS, NOW_MS + 60_000)
+    assert stored is not None
+    token = read_token(url.rpartition("/login/")[2])
+    assert (stored["created_at_ms"], stored["expires_at_ms"]) == (now_ms, now_ms + 60_000)
     assert token
-    assert token not in str(row)
+    assert token not in str([*stored])
 
 
-async def test_a_page_is_found_until_the_last_code_has_died() -> None:
-    shop, tx = Auth(), FakeTx(answers=[[]])
+async def test_a_page_is_found_until_the_last_code_has_died(core: MemoryCore, tx: Tx) -> None:
+    pages = RequestedPages(
+        clock=core.clock,
+        settings=core.settings(AuthSettings),
+        base_url="http://msgsvc.test/",
+        sign_in=core.get(SignIn),
+    )
+    url = await pages.open(tx, GRAFANA)
+    token = read_token(url.removeprefix("http://msgsvc.test/login/"))
+    assert token is not None
+    core.clock.advance(core.settings(AuthSettings).request_lifetime_s + 600 + 299)
+    found = await pages.find(tx, token)
+    core.clock.advance(1)
 
-    assert await shop.requested_pages().find(tx, "t" * 22) is None
-    [(_, params)] = tx.statements
-    assert params["expired_after_ms"] == NOW_MS - (600 + 300) * 1000
+    assert found is not None
+    assert await pages.find(tx, token) is None
 
 
 @pytest.mark.parametrize("path", ["shop", "req_", "req_" + "a" * 23, "req_" + "-" * 22])
@@ -121,11 +93,11 @@ def test_what_is_no_requests_path_has_no_token(path: str) -> None:
 def test_a_request_is_open_until_it_runs_out() -> None:
     page = PageRequest(
         *(PROJECT, "arq_1", "t" * 22, "oidc", "1", "Grafana", "", "https://x.example/", "s"),
-        *(None, None, False, NOW_MS, NOW_MS + 1),
+        *(None, None, False, 1000, 2000),
     )
 
-    assert page.is_open(NOW_MS)
-    assert not page.is_open(NOW_MS + 1)
+    assert page.is_open(1999)
+    assert not page.is_open(2000)
 
 
 def test_a_requesters_name_is_one_short_line() -> None:
@@ -136,99 +108,86 @@ def test_a_requesters_name_is_one_short_line() -> None:
             Requester.of(name, url)
 
 
-async def test_a_question_goes_to_the_persons_chat_for_as_long_as_it_waits() -> None:
-    bank = Bank()
+async def test_a_question_goes_to_the_persons_chat_for_as_long_as_it_waits(
+    core: MemoryCore, tx: Tx
+) -> None:
+    person = await core.person(tx)
+    asked = await ask(core, tx, lifetime_s=60)
 
-    tx = await bank.ask(lifetime_s=60)
-
-    [sent] = bank.core.outbox.sent
-    [row] = tx.rows["auth_sessions"]
-    assert (sent.channel, sent.chat_id) == ("messenger_a", "c1")
-    assert sent.expires_at_ms == row["expires_at_ms"] == NOW_MS + 60_000
-    assert (row["subscriber_id"], row["requester_name"]) == ("sub_1", "Bank")
-    assert bank.counted("begun") == 0
+    [call] = await core.calls(tx)
+    assert (call.channel, call.chat_id) == ("messenger_a", person.chat_id)
+    assert call.payload["expires_at_ms"] == asked.expires_at_ms == core.clock.now_ms() + 60_000
+    session = await core.get(SignIn).get(PROJECT, asked.session_id, tx)
+    assert session.expires_at_ms == asked.expires_at_ms
+    assert (session.subscriber_id, session.requester_name) == ("sub_1", "Bank")
 
 
 async def test_yes_is_charged_and_makes_no_event() -> None:
-    bank = Bank()
-    await bank.ask()
-    done = confirmed(**DIRECT)
+    billing = Unpaid()
+    async with (
+        memory_core(plugins=["auth"], extra_plugins=[("billing", billing)]) as core,
+        core.db.transaction() as tx,
+    ):
+        chat = Chat(core, tx)
+        await core.person(tx, user_id="7", chat_id="chat 7")
+        asked = await ask(core, tx)
+        pressed = await chat.press("Yes")
+        [answer] = await chat.answers()
 
-    chat = await bank.press("Yes", [row_of(pending(**DIRECT))], [row_of(done)])
-
-    assert chat is not None
-    assert bank.core.outbox.edited[-1].message.text == "Confirmed for Bank."
-    assert [charge.operation for charge in bank.core.billing.charges] == ["auth.confirmed"]
-    assert bank.core.events.emitted == []
-
-
-async def test_another_persons_press_is_left_to_the_core() -> None:
-    bank = Bank()
-    await bank.ask()
-
-    assert await bank.press("Yes", by="8") is None
+    assert pressed is not None
+    assert answer.text == "Confirmed for Bank."
+    [charge] = billing.charged
+    assert (charge.operation, charge.resource_id) == ("auth.confirmed", asked.session_id)
+    assert core.event_names == []
 
 
-async def test_nobody_is_asked_who_has_left_or_is_unknown() -> None:
-    bank = Bank()
-    bank.core.subscribers.person("sub_2", status="blocked")
+async def test_another_persons_press_is_left_to_the_core(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx, user_id="7", chat_id="chat 7")
+    await ask(core, tx)
+
+    assert await Chat(core, tx).press("Yes", by="8") is None
+
+
+async def test_nobody_is_asked_who_has_left_or_is_unknown(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx, "sub_2", status="blocked")
 
     with pytest.raises(Conflict):
-        await bank.ask(subscriber_id="sub_2")
+        await ask(core, tx, subscriber_id="sub_2")
     with pytest.raises(SubscriberNotFound):
-        await bank.ask(subscriber_id="sub_3")
-    assert bank.core.outbox.sent == []
+        await ask(core, tx, subscriber_id="sub_3")
+    assert await core.calls(tx) == []
 
 
-async def test_nobody_is_asked_where_they_cannot_answer() -> None:
-    bank = Bank()
-    bank.core.channels.recording("messenger_a").capabilities = Capabilities(buttons="links")
+async def test_nobody_is_asked_where_they_cannot_answer(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx)
+    core.recording("messenger_a").capabilities = Capabilities(buttons="links")
 
     with pytest.raises(Conflict, match="can't answer"):
-        await bank.ask()
+        await ask(core, tx)
 
 
 async def test_so_many_questions_are_asked_and_wait() -> None:
-    bank = Bank(AuthSettings(questions_pending=2, questions_per_hour=5))
-    ends = [{"expires_at_ms": NOW_MS + after} for after in (10_000, 20_000, 30_500)]
+    limits = {"questions_pending": 10, "questions_per_hour": 3}
+    async with memory_core(plugins=["auth"], auth=limits) as core, core.db.transaction() as tx:
+        await core.person(tx)
+        for lifetime_s in (10, 20, 31):
+            await ask(core, tx, lifetime_s=lifetime_s)
 
-    with pytest.raises(RateLimitProject, match="wait for") as refused:
-        await bank.ask(ends)
-    limits = QuestionLimits(clock=bank.core.clock, settings=bank.settings)
-    with pytest.raises(RateLimitProject, match="more than 5"):
-        await limits.count(FakeTx(answers=slot(used=5)), PROJECT, "sub_1")
+        with pytest.raises(RateLimitProject, match="more than 3"):
+            await ask(core, tx)
+        lower = AuthSettings(questions_pending=2, questions_per_hour=10)
+        with pytest.raises(RateLimitProject, match="wait for") as refused:
+            await QuestionLimits(clock=core.clock, settings=lower).count(tx, PROJECT, "sub_1")
 
+    # When the second of the three has run out, one waits.
     assert refused.value.retry_after_s == 20
 
 
-async def test_plugins_see_the_sign_ins_of_plugins_alone() -> None:
-    requested = Auth().requested()
+async def test_plugins_see_the_sign_ins_of_plugins_alone(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx)
+    asked = await ask(core, tx)
+    of_a_site = (await begin(core, tx)).session
 
-    shown = await requested.status(
-        FakeTx(answers=[[row_of(pending(**DIRECT))]]), PROJECT, SESSION_ID
-    )
+    assert await core.peers.sign_ins.status(tx, PROJECT, asked.session_id) == "pending"
     with pytest.raises(NotFound):
-        await requested.status(FakeTx(answers=[[row_of(pending())]]), PROJECT, SESSION_ID)
-
-    assert shown == "pending"
-
-
-async def test_who_signed_in_is_told_with_what_was_asked_and_how() -> None:
-    bank, code = Bank(), issued()
-    done = confirmed(code, **ON_PAGE, match_number=47)
-
-    person = await bank.requested().exchange(FakeTx(answers=[[row_of(done)]]), PROJECT, code.code)
-    taken = await bank.requested().take(
-        FakeTx(answers=[[row_of(confirmed(**DIRECT))]]), PROJECT, SESSION_ID
-    )
-    nobody = await bank.requested().take(FakeTx(answers=[[]]), PROJECT, SESSION_ID)
-
-    assert person is not None
-    assert (person.source, person.method) == ("oidc", "number")
-    assert taken is not None
-    assert (taken.source_id, taken.method, taken.subscriber.subscriber_id) == (
-        "2",
-        "button",
-        "sub_1",
-    )
-    assert nobody is None
+        await core.peers.sign_ins.status(tx, PROJECT, of_a_site.session_id)
