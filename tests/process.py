@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from msgsvc_devkit.deadlines import patient
 from tests.forking import ForkedProcess
 
 T = TypeVar("T")
@@ -20,10 +21,10 @@ T = TypeVar("T")
 Process = subprocess.Popen[str] | ForkedProcess
 
 #: Seconds that a server gets to end: more than the grace of its jobs.
-STOP_S = 45.0
+STOP_S = patient(45.0)
 
 #: Seconds that anything else gets to happen on a busy machine.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 #: The `msgsvc` script that stands beside the interpreter of the tests.
 MSGSVC = Path(sys.executable).with_name("msgsvc")

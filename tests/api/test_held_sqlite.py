@@ -17,6 +17,7 @@ from msgsvc_core.db.errors import FileLocked
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled, until
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
@@ -30,7 +31,7 @@ WAIT_S = 4.0
 
 #: Seconds until the last answer: the wait, and what a busy machine takes. Three that waited one after the
 #: other would take longer.
-SOON_S = 10.0
+SOON_S = patient(10.0)
 
 HOLDER = """
 import sqlite3, sys
@@ -218,9 +219,9 @@ async def test_a_claim_that_finds_the_file_locked_ends_no_call_under_way(
     for text in ("first", "second"):
         body = {"subscriber_id": impatient, "text": text}
         ids.append((await tenant.client.post("/v1/send", json=body)).json()["message_id"])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(patient(30)):
             await under_way.wait()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patient(30)):
         await locked.wait()
     await asyncio.sleep(0.05)  # a cancelled call would end now
     answered.set()

@@ -13,6 +13,7 @@ from msgsvc_core.db import postgres_notices as notices
 from msgsvc_core.db import postgres_pool as pool
 from msgsvc_devkit import until
 from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.work import PATIENCE_S
 from tests.contracts.proxy import Proxy
 from tests.contracts.things import TABLES, add, names
@@ -25,7 +26,7 @@ BOUND_S = 0.5
 
 #: Seconds for which nothing may hang: four bounds in a row, on a busy machine. The server stays silent, so
 #: that what has no bound hangs for ever.
-SOON_S = 30.0
+SOON_S = patient(30.0)
 
 #: Seconds of a bound that is to play no part.
 NEVER_S = 600.0

@@ -26,6 +26,7 @@ from msgsvc_core.db.schema import this_release
 from msgsvc_core.db.sessions import CONTRACT_LOCK, session_name
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.service import MigrationsPending
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.migration_scripts import COLUMN, TABLE, Owner, Shop, as_of
 
@@ -398,6 +399,6 @@ async def _until_somebody_waits(connection: asyncpg.Connection) -> None:
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"
         " AND wait_event_type = 'Lock')"
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patient(20)):
         while not await connection.fetchval(waiting):  # noqa: ASYNC110 - another process waits
             await asyncio.sleep(0.005)

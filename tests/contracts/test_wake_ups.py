@@ -19,6 +19,7 @@ from msgsvc_core.jobs.broker import Announcer, Listener, close_broker, open_brok
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.runners import ServiceWithWorker, TestRunner
 from msgsvc_devkit.services import SECRET_KEY
@@ -32,7 +33,7 @@ on_each_broker = pytest.mark.parametrize(
 NEVER_S = 600
 
 #: Seconds that nothing takes which does not wait for a broker that never comes.
-SOON_S = 30
+SOON_S = patient(30)
 
 
 class Work:

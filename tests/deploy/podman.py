@@ -14,10 +14,11 @@ import pytest
 
 from contrib.release.build import build_wheels, download_others, write_pins
 from contrib.release.distributions import released_version
+from msgsvc_devkit.deadlines import patient
 from tests.deploy.tools import DEPLOY, ROOT, missing
 
 #: Seconds that a step of the build may take on a busy machine.
-BUILD_S = 900
+BUILD_S = patient(900)
 
 #: What a container gets: no capabilities, no way to more, and no file system to write to.
 CONFINED = ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges")

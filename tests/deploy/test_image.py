@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from msgsvc_devkit.databases import PostgresDatabases, postgres_answers, postgres_url
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.platforms.sandbox import Sandbox
 from msgsvc_devkit.runners import redis_url
 from tests.deploy.podman import BASE, IMAGE, Podman, build_base, build_image, find_podman
@@ -25,7 +26,7 @@ from tests.process import PATIENCE_S, until
 MOST_MB = 230
 
 #: Seconds from SIGTERM to the end of a process without work, on a busy machine. Its jobs would get 30.
-SOON_S = 25.0
+SOON_S = patient(25.0)
 
 HEALTH = ("/opt/msgsvc/bin/python", "-I", "/opt/msgsvc/health.py")
 

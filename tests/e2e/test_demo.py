@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from msgsvc_core.cli.main import app
 from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.kernel.ids import creation_ms
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.demo import show
 from msgsvc_devkit.demo.command import SITE
 from msgsvc_devkit.demo.history import DAY_S, play_history
@@ -23,7 +24,7 @@ from msgsvc_devkit.demo.stage import StepFailed
 from msgsvc_devkit.demo.tour import play
 
 #: Seconds that the demo may take on a busy machine.
-PATIENCE_S = 120
+PATIENCE_S = patient(120)
 
 
 def test_the_tour_holds_and_ends_by_itself_without_a_terminal() -> None:

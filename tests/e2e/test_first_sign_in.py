@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import expect
 
+from msgsvc_devkit.deadlines import patient
 from tests.e2e.windows import NewWindow, picture
 from tests.ports import free_ports
 from tests.process import MSGSVC, start_server
@@ -23,7 +24,7 @@ from tests.terminal import on_a_terminal
 testing = pytest.importorskip("msgsvc_devkit.platforms.telegram")
 
 #: Seconds from `msgsvc init` to the first sign-in that a newcomer's patience has.
-PATIENCE_S = 120
+PATIENCE_S = patient(120)
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_devkit.deadlines import patient
 from tests.e2e.guide_blocks import Block, blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import CONFIG, GUIDES, TIMEOUT_S
 from tests.ports import free_ports
@@ -15,7 +16,7 @@ from tests.process import Deployment, Server
 
 #: Seconds within which a guide ends that can't go on: it waits for 10 of them at most, and its commands take
 #: theirs. What loops for ever is ended after `TIMEOUT_S`.
-PATIENCE_S = 60
+PATIENCE_S = patient(60)
 
 #: How guides wait: each has these lines, letter for letter.
 WAITING = re.compile(r"^wait_for\(\) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)

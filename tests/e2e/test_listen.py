@@ -14,12 +14,13 @@ import pytest
 
 from msgsvc_core.security import new_secret
 from msgsvc_core.security.signing import verify, verify_standard
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.webhooks import WebhookReceiver
 from tests.forking import ForkedProcess
 from tests.ports import free_ports
 from tests.process import Deployment
 
-PATIENCE_S = 60
+PATIENCE_S = patient(60)
 
 CONFIG = """\
 plugins = ["sandbox", "webhooks"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_devkit.deadlines import patient
 from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.process import Deployment, Server
 
@@ -20,7 +21,7 @@ plugin = "sandbox"
 """
 
 #: Seconds for all commands together, waiting included.
-TIMEOUT_S = 120
+TIMEOUT_S = patient(120)
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from msgsvc_devkit.deadlines import patient
 from tests.process import Deployment, Server, until
 
 #: Seconds that a stop may take on a busy machine; with the wait it would be 25. Who is cut off before that,
 #: after 5, is answered with an error.
-SOON_S = 20.0
+SOON_S = patient(20.0)
 
 #: Seconds of a drain, and between two looks of a balancer at `/readyz`.
 DRAIN_S, LOOK_S = 3.0, 0.1

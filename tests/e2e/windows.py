@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from msgsvc_devkit import until
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE, chromium
+from msgsvc_devkit import machine, until
+from msgsvc_devkit.machine import chromium
 from msgsvc_devkit.work import PATIENCE_S
 
 #: Milliseconds: five seconds by default, which a busy machine may take.
@@ -28,15 +27,6 @@ AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 
 #: What axe-core calls these keeps people out.
 SERIOUS = ("serious", "critical")
-
-#: Elements beyond the right edge of a page that scrolls sideways.
-SIDEWAYS = """() => {
-  const width = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= width) return [];
-  const shown = [...document.querySelectorAll("main *")];
-  return shown.filter((one) => one.getBoundingClientRect().right > width + 1)
-    .slice(0, 3).map((one) => one.outerHTML.slice(0, 120));
-}"""
 
 Scheme = Literal["light", "dark"]
 NewWindow = Callable[..., Awaitable[Page]]
@@ -154,11 +144,10 @@ async def faults(page: Page, rules: Sequence[str] = ()) -> list[dict[str, Any]]:
     """
     if not AXE.exists():
         reason = "axe-core is missing: npm ci --prefix tests/e2e --ignore-scripts"
-        if "npm" in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    # Not as an element, which the policy of our pages would refuse.
-    await page.evaluate(f"{AXE.read_text('utf-8')}; null")
+        machine.missing("npm", reason)
+    if not await page.evaluate("'axe' in window"):
+        # Not as an element, which the policy of our pages would refuse.
+        await page.evaluate(f"{AXE.read_text('utf-8')}; null")
     # Rules that pass are only counted: to describe each element that passes takes most of the time.
     only = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
     found = await page.evaluate(

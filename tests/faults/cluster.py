@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgsvc_devkit.deadlines import patient
 from tests.ports import free_ports
 
 #: Who runs the server when we are root, whom PostgreSQL refuses.
 SERVER_USER = "postgres"
 
 #: Seconds that a start, recovery included, or a stop may take.
-PATIENCE_S = 60
+PATIENCE_S = patient(60)
 
 
 def binaries() -> Path | None:

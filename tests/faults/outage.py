@@ -11,6 +11,7 @@ from typing import Literal
 import httpx2
 
 from msgsvc_core.service import Service
+from msgsvc_devkit.deadlines import patient
 from tests.contracts.proxy import Proxy
 from tests.faults.names import Names
 from tests.faults.recorder import Recorder
@@ -21,7 +22,7 @@ Mode = Literal["refused", "silent", "unresolved"]
 MODES: tuple[Mode, ...] = ("refused", "silent", "unresolved")
 
 #: Seconds after which an unanswered request counts as hung.
-HUNG_S = 60.0
+HUNG_S = patient(60.0)
 
 #: Seconds between two messages to a chat, or two tries of one.
 TURN_S = 0.03

@@ -14,10 +14,11 @@ from typing import Any
 import aiohttp
 
 from msgsvc_devkit import until
+from msgsvc_devkit.deadlines import patient
 from tests.process import Server
 
 #: Seconds after which a request without an answer has failed.
-HUNG_S = 60.0
+HUNG_S = patient(60.0)
 
 #: Seconds between two requests of one kind of client.
 PAUSE_S = 0.02

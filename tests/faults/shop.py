@@ -20,6 +20,7 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.service import Service
+from msgsvc_devkit.deadlines import patient
 from tests.faults import slow_outbox
 from tests.process import Deployment, install_module
 
@@ -36,7 +37,7 @@ DELAY_S = 0.02
 SENDERS = 4
 
 #: Seconds after which an unanswered request counts as hung.
-HUNG_S = 30.0
+HUNG_S = patient(30.0)
 
 #: Statuses that a message keeps.
 FINAL = {"sent", "failed", "skipped", "unknown"}

@@ -15,11 +15,12 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import Row
 from msgsvc_core.service import Service
+from msgsvc_devkit.deadlines import patient
 from tests import phone
 from tests.process import Deployment, Server, install_module
 
 #: Seconds after which an unanswered request counts as hung.
-HUNG_S = 60.0
+HUNG_S = patient(60.0)
 
 #: Status and error code of an answer; no code for a success.
 Outcome = tuple[int, str | None]

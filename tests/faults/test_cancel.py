@@ -16,6 +16,7 @@ from msgsvc_core.db.sqlite import READERS
 from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.held_shop import STEPS, Call, HeldPlugin, HeldShop, cancel_soon
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.faults
 AT_ONCE = 10
 
 #: Seconds after which something hangs.
-HUNG_S = 120.0
+HUNG_S = patient(120.0)
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ same in each run, and 10,000 by chance in the long form, where `--hypothesis-see
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,17 +21,29 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.services import SECRET_KEY
 from tests.faults.conftest import Figure, Rounds
-from tests.faults.fuzzing import Fuzzed, Reply, Shapes, call, operations
+from tests.faults.fuzzing import Fuzzed, Operation, Reply, Shapes, call, operations
 
 pytestmark = pytest.mark.faults
 
 #: What is fuzzed: the operations of these.
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")
 
-DESCRIBED = Service(load_settings(env={}, secret_keys=[SECRET_KEY], plugins=PLUGINS))
-DOCUMENT = openapi(DESCRIBED.endpoints, "http://127.0.0.1")
-CODES = {error.code: error.status for error in DESCRIBED.errors}
-OPERATIONS = operations(DOCUMENT)
+
+@dataclass(frozen=True)
+class Described:
+    """What our OpenAPI describes, and the statuses of the error codes."""
+
+    document: dict[str, Any]
+    operations: list[Operation]
+    codes: dict[str, int]
+
+
+@cache
+def described() -> Described:
+    service = Service(load_settings(env={}, secret_keys=[SECRET_KEY], plugins=PLUGINS))
+    document = openapi(service.endpoints, "http://127.0.0.1")
+    codes = {error.code: error.status for error in service.errors}
+    return Described(document, operations(document), codes)
 
 
 class Fuzz:
@@ -123,7 +137,7 @@ def check(request: Fuzzed, reply: Reply, what: str) -> None:
         return
     fields = json.loads(reply.body)
     assert set(fields) == {"error", "code", "retryable", "docs_url"}, what
-    assert CODES[fields["code"]] == reply.status, (what, reply)
+    assert described().codes[fields["code"]] == reply.status, (what, reply)
     assert fields["error"], what
     assert len(fields["error"]) <= MAX_MESSAGE, (what, reply)
 
@@ -169,7 +183,7 @@ def requests(count: int, *, by_chance: bool) -> list[Fuzzed]:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(Shapes(DOCUMENT).requests(OPERATIONS))
+    @given(Shapes(described().document).requests(described().operations))
     def keep(request: Fuzzed) -> None:
         found.append(request)
 
@@ -180,7 +194,7 @@ def requests(count: int, *, by_chance: bool) -> list[Fuzzed]:
 async def test_no_request_is_answered_with_anything_but_success_or_the_envelope(
     fuzz: Fuzz, rounds: Rounds, figure: Figure
 ) -> None:
-    count = rounds(short=10, long=100) * len(OPERATIONS)
+    count = rounds(short=10, long=100) * len(described().operations)
     # The short form sends the same each time: a change is judged by it, not by luck.
     for request in requests(count, by_chance=rounds(short=0, long=1) == 1):
         await fuzz.send(request)
@@ -189,11 +203,11 @@ async def test_no_request_is_answered_with_anything_but_success_or_the_envelope(
     figure(
         f"fuzzed bodies over every endpoint, {fuzz.dialect}",
         f"{sent} sent, {failed} answered with a 5xx, successes at {len(fuzz.reached)} of "
-        f"{len(OPERATIONS)} operations",
+        f"{len(described().operations)} operations",
         sent=sent,
         failed=failed,
     )
     assert fuzz.wrong == []
     assert sent >= count * 0.9
     # Else the requests were not much like ours, and proved little.
-    assert len(fuzz.reached) >= len(OPERATIONS) / 5
+    assert len(fuzz.reached) >= len(described().operations) / 5

@@ -13,6 +13,7 @@ import pytest
 
 from msgsvc_devkit import until
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.deadlines import patient
 from tests.faults import till
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.sign_in_desk import Desk, open_desk
@@ -29,7 +30,7 @@ sessions_per_hour = 1000000
 DELAY_S, KILL_S = 0.2, 0.5
 
 #: Seconds after which what a killed process held must be done.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 _CODE = re.compile(r"^(\d{6})$", re.MULTILINE)
 

@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.channels import OutgoingMessage, Pace
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_devkit import until
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.work import PATIENCE_S
 from tests.faults.conftest import Figure, Rounds
@@ -28,7 +29,7 @@ pytestmark = [
 LATE, SHORT_LATE = 1.03, 1.6
 
 #: Seconds within which a sign-in question must come, whatever waits (the same: 2).
-SOON_S = 2.0
+SOON_S = patient(2.0)
 
 #: The same in the short form, where `queued_before` says whether the question waited for the queue.
 SHORT_SOON_S = 20.0

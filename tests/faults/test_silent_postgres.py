@@ -13,6 +13,7 @@ from msgsvc_core.http import operations
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
 from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.deadlines import patient
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure
 
@@ -30,7 +31,7 @@ CONNECT_S = 3.0
 
 #: Seconds in which each request is answered: it waits for a connection, a statement, and its undoing. One of
 #: them without its bound would wait for as long as the server is silent, or a minute.
-ANSWERED_S = 20.0
+ANSWERED_S = patient(20.0)
 
 REQUESTS: tuple[tuple[str, str, object], ...] = (
     ("GET", "/readyz", None),

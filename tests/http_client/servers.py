@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from msgsvc_devkit.deadlines import patient
 from tests.faults.scripted_server import answer
 
 #: Seconds for which a test waits for what must happen.
-SOON_S = 30.0
+SOON_S = patient(30.0)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import yaml
 
+from msgsvc_devkit.deadlines import patient
 from tests.monitoring.tools import ALERTS, CONFIGURATION, alerts, program, rules
 from tests.ports import free_ports
 from tests.process import until
@@ -30,7 +31,7 @@ SHORT_WINDOWS = {
 }
 
 #: Seconds that Prometheus gets to start or to end.
-PATIENCE_S = 60
+PATIENCE_S = patient(60)
 
 
 class Prometheus:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from msgsvc_devkit.deadlines import patient
+
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"
 ALERTS = DEPLOY / "alerts.yml"
@@ -15,7 +17,7 @@ CONFIGURATION = DEPLOY / "prometheus.yml"
 GUIDE = ROOT / "docs" / "guides" / "monitoring.md"
 
 #: Seconds that promtool may take; it takes a tenth of one.
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 
 
 def program(name: str) -> str:

@@ -13,11 +13,12 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from docs.site.versions import LATEST, NEXT, Release, newest_of_each, put_together, releases
+from msgsvc_devkit.deadlines import patient
 from tests.e2e.windows import NewWindow, browsing, faults, windows
 from tests.site.tools import ROOT, Quiet, first_of_all, site_python
 
 #: Seconds for the builds of three versions; they take half a minute on two cores that nobody else uses.
-BUILD_TIMEOUT_S = 800
+BUILD_TIMEOUT_S = patient(800)
 
 pytestmark = pytest.mark.timeout(BUILD_TIMEOUT_S + 100)
 

@@ -9,6 +9,7 @@ import pytest
 import uvloop
 
 from msgsvc_core.kernel.aio import TimeoutPool
+from msgsvc_devkit.deadlines import patient
 
 
 async def test_what_takes_too_long_is_ended() -> None:
@@ -131,5 +132,5 @@ async def test_after_a_timeout_the_task_goes_on() -> None:
     with pytest.raises(TimeoutError), TimeoutPool().timeout(0.01):
         await asyncio.sleep(10)
     await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patient(10)):
         await asyncio.sleep(0)

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from msgsvc_devkit.deadlines import patient
+
 T = TypeVar("T")
 
 #: What is written to a recording's configuration. Links in answers name `base_url`, whatever listens where.
@@ -42,7 +44,7 @@ LATER = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%dT%H:00:00Z}"
 IDEMPOTENCY_KEY = "order-1207-paid"
 
 #: Seconds that a message may take to its chat.
-PATIENCE_S = 30.0
+PATIENCE_S = patient(30.0)
 
 
 @dataclass(slots=True)

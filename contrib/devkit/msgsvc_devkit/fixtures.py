@@ -27,7 +27,8 @@ from msgsvc_devkit.databases import (
     SQLiteDatabases,
     postgres_url,
 )
-from msgsvc_devkit.machine import has, patient
+from msgsvc_devkit.deadlines import patient
+from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import RunnerName, TestRunner
 from msgsvc_devkit.services import ServiceMaker, SharedServices
 
@@ -149,7 +150,9 @@ async def make_service(
 
 
 def _is_about_databases(item: pytest.Item) -> bool:
-    folders = item.config.getini(both_databases.FOLDERS)
+    # A plugin's own package does not choose tests by database.
+    chooses = item.config.pluginmanager.has_plugin(both_databases.__name__)
+    folders = item.config.getini(both_databases.FOLDERS) if chooses else ()
     marked = item.get_closest_marker(DATABASE_FILE) is not None
     return marked or any(folder in item.path.parents for folder in folders)
 

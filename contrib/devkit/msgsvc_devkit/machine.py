@@ -1,4 +1,4 @@
-"""What a suite finds on the machine that runs it: servers and programs, and how slow the machine is.
+"""What a suite finds on the machine that runs it: servers and programs.
 
 Nothing but Python is needed: tests of what is missing are skipped. The environment variable
 `MSGSVC_TEST_REQUIRE=postgres,redis,...` names what must be there; then a missing one fails.
@@ -7,8 +7,6 @@ Nothing but Python is needed: tests of what is missing are skipped. The environm
 import os
 import shutil
 import socket
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -25,15 +23,6 @@ REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
 
 #: Best first: the headless shell draws no windows, so a page takes half of the CPU time.
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-
-#: The factor by which deadlines are multiplied, for the worker processes of a session.
-SLOWNESS_VARIABLE = "MSGSVC_TEST_SLOWNESS"
-
-#: Milliseconds that `_work` takes on the machine for which deadlines are written, of 2 idle cores.
-WORK_MS = 16.0
-
-#: Deadlines are at most this many times as long: a session must end.
-MOST_SLOWNESS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,31 +120,3 @@ def missing(name: str, reason: str) -> NoReturn:
     if is_required(name):
         pytest.fail(reason)
     pytest.skip(reason)
-
-
-def slowness() -> float:
-    """How many times as slow as the reference this machine is now, 1 to `MOST_SLOWNESS`. It is measured once
-    in a session, by its first process."""
-    if SLOWNESS_VARIABLE not in os.environ:
-        os.environ[SLOWNESS_VARIABLE] = str(round(_measured(), 2))
-    return float(os.environ[SLOWNESS_VARIABLE])
-
-
-def patient(seconds: float) -> float:
-    """A deadline for a test, in seconds, on this machine."""
-    return seconds * slowness()
-
-
-def _measured() -> float:
-    # By the clock: other programs that keep the machine busy make it slower, too.
-    spent_ms = [_work() for _ in range(9)]
-    return min(max(1.0, statistics.median(spent_ms) / WORK_MS), MOST_SLOWNESS)
-
-
-def _work() -> float:
-    started = time.perf_counter()
-    total = 0
-    for number in range(200_000):
-        total += number % 7
-    assert total
-    return 1000 * (time.perf_counter() - started)

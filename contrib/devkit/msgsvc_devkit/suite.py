@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_devkit.deadlines import patient, slowness
 from msgsvc_devkit.machine import (
     PARTS,
     REQUIRE_VARIABLE,
     SLOW_PARTS,
     has,
     is_required,
-    patient,
-    slowness,
 )
 
 SLOW = "slow"

@@ -7,6 +7,7 @@ from typing import TypeVar
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.service import Service
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.runners import in_flight
 
 T = TypeVar("T")
@@ -45,8 +46,8 @@ async def until(
     timeout_s: float = PATIENCE_S,
     interval_s: float = 0.005,
 ) -> T:
-    """The result of `found` once it is true. Raises `TimeoutError`."""
-    async with asyncio.timeout(timeout_s):
+    """The result of `found` once it is true. Raises `TimeoutError`, later on a slow machine."""
+    async with asyncio.timeout(patient(timeout_s)):
         while True:
             if answer := await found():
                 return answer

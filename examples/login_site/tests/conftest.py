@@ -18,6 +18,7 @@ from aiohttp import web
 
 from examples.login_site.tests.browser import Browser, new_http
 from examples.login_site.tests.fake_service import API_KEY, SECRET, FakeService
+from msgsvc_devkit.deadlines import patient
 from tests.ports import free_ports
 
 APP = Path(__file__).parents[1] / "app.py"
@@ -57,7 +58,7 @@ async def site_url(service: tuple[FakeService, str]) -> AsyncIterator[str]:
 
 
 async def until_it_answers(process: asyncio.subprocess.Process, url: str) -> None:
-    async with aiohttp.ClientSession() as http, asyncio.timeout(60):
+    async with aiohttp.ClientSession() as http, asyncio.timeout(patient(60)):
         while process.returncode is None:
             try:
                 async with http.get(f"{url}/session.json"):

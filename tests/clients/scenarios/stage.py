@@ -15,6 +15,7 @@ from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import settled, until
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_devkit.webhooks import WebhookReceiver
@@ -27,7 +28,7 @@ from tests.clients.scenarios.transcript import Entry, Transcript
 Perform = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 #: Seconds that a message may take.
-PATIENCE_S = 20.0
+PATIENCE_S = patient(20.0)
 
 #: What a step may say of a call that its client has to know.
 _OF_CALL = ("call", "path", "body", "query", "options", "all", "once")

@@ -8,12 +8,13 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from msgsvc_devkit.deadlines import patient
 from tests.clients.tools import missing
 
 PACKAGE = Path(__file__).parents[3] / "contrib" / "clients" / "typescript"
 
 #: Seconds for one command of npm or Node on a busy machine.
-PATIENCE_S = 180
+PATIENCE_S = patient(180)
 
 
 def program(name: str) -> str:

@@ -12,10 +12,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from msgsvc_devkit.deadlines import patient
 from tests.ports import free_ports
 
 #: Seconds that a process gets on a busy machine.
-PATIENCE_S = 60
+PATIENCE_S = patient(60)
 
 
 def _serve(folder: Path, *arguments: str) -> "subprocess.Popen[str]":

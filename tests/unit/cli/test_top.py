@@ -20,11 +20,12 @@ from msgsvc_core.cli.top import FRAME_LINES, LEAST_ROWS, screen
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
+from msgsvc_devkit.deadlines import patient
 
 MSGSVC = Path(sys.executable).with_name("msgsvc")
 
 #: Seconds that the screen may take to show something.
-PATIENCE_S = 30
+PATIENCE_S = patient(30)
 
 
 @pytest.fixture

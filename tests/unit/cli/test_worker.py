@@ -16,13 +16,14 @@ import pytest
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner, redis_url
 from tests.ports import free_ports
 from tests.process import until
 
 #: Seconds that processes get to come or go.
-PATIENCE_S = 120.0
+PATIENCE_S = patient(120.0)
 
 
 def test_a_worker_without_a_broker_is_refused_with_the_reason(run: Any, config: Path) -> None:

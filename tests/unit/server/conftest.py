@@ -14,9 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.config.sections import ServerSettings
 from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.telemetry import Metrics
+from msgsvc_devkit.deadlines import patient
 
 #: Seconds that something on this machine gets to happen.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 
 def pytest_asyncio_loop_factories(

@@ -10,6 +10,7 @@ import pytest
 from msgsvc_core.channels import Channel, Update, WebhookCall
 from msgsvc_devkit.conformance.door import Door
 from msgsvc_devkit.conformance.messenger import Messenger
+from msgsvc_devkit.deadlines import patient
 
 #: The secret for `set_webhook`: with the length and characters of the core's.
 SECRET = "5ec2e7" * 10 + "abcd"
@@ -18,7 +19,7 @@ SECRET = "5ec2e7" * 10 + "abcd"
 OTHER_SECRET = "0the2" * 12 + "beef"
 
 #: Timeout in seconds for a local fake platform.
-PATIENCE_S = 30.0
+PATIENCE_S = patient(30.0)
 
 #: Advice for an update that did not come.
 SHOULD_BE_AN_UPDATE = "Turn the platform's update into one of msgsvc_core.channels.updates"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import aiohttp
 
+from msgsvc_devkit.deadlines import patient
+
 #: Seconds within which a process must answer.
 START_TIMEOUT_S = 60.0
 
@@ -250,7 +252,7 @@ async def _end_all(parts: Parts) -> None:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(patient(15)):
                 await process.wait()
         except TimeoutError:
             process.kill()

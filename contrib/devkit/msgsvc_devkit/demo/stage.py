@@ -8,8 +8,10 @@ from typing import TypeVar
 
 from rich.console import Console
 
+from msgsvc_devkit.deadlines import patient
+
 #: Seconds that a step may wait for something to appear.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 T = TypeVar("T")
 

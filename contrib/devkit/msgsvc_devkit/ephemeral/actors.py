@@ -9,6 +9,7 @@ import httpx2
 
 from msgsvc_core.kernel.clock import to_datetime
 from msgsvc_core.kernel.i18n import Language
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.ephemeral.inbox import SignedRequest
 from msgsvc_devkit.ephemeral.thread import ServiceThread
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
@@ -26,7 +27,7 @@ from msgsvc_sandbox.models import (
 from msgsvc_sandbox.service import Messenger
 
 #: Seconds that a person waits for a message. Everything runs in this process, so what comes comes soon.
-TIMEOUT_S = 10.0
+TIMEOUT_S = patient(10.0)
 
 #: Events of a page of the feed.
 PAGE = 100

@@ -16,6 +16,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.service import Service
 from msgsvc_devkit.clock import MovableClock
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.ephemeral.clock_api import ClockPlugin
 from msgsvc_devkit.ephemeral.inbox import PATH as INBOX_PATH
 from msgsvc_devkit.ephemeral.inbox import Inboxes
@@ -26,7 +27,7 @@ from msgsvc_devkit.ephemeral.time_travel import TimeTravel
 T = TypeVar("T")
 
 #: Seconds that the service gets to start and to stop on a busy machine.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 #: A test has few connections, and the limit of open files belongs to the program under test.
 SERVER = {"max_connections": 200}

@@ -4,6 +4,7 @@ from msgsvc_core.db import Database
 from msgsvc_core.jobs import JobQueue, lanes
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_devkit.clock import MovableClock
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.work import has_work, until
 
 #: Steps in which the clock moves, each of a minute or more. What follows from a job, like the second
@@ -12,7 +13,7 @@ STEPS = 24
 LEAST_STEP_S = 60.0
 
 #: Seconds that work gets to end between two steps.
-PATIENCE_S = 30.0
+PATIENCE_S = patient(30.0)
 
 
 class TimeTravel:

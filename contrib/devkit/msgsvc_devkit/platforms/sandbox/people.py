@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Protocol, TypeVar
 
 from msgsvc_core.kernel.i18n import Language
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.platforms.sandbox.client import HttpMessenger
 from msgsvc_sandbox.models import (
     Fault,
@@ -30,7 +31,7 @@ from msgsvc_sandbox.models import (
 from msgsvc_sandbox.service import Messenger
 
 #: Default timeout in seconds of `press` and `wait_for`.
-TIMEOUT_S = 60.0
+TIMEOUT_S = patient(60.0)
 
 
 T = TypeVar("T")

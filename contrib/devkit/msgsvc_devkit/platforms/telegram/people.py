@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.platforms.telegram.calls import bad_request
 from msgsvc_devkit.platforms.telegram.chats import PrivateChat, SentFile, ShownMessage
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Default timeout in seconds for a bot's reaction.
-PATIENCE_S = 60.0
+PATIENCE_S = patient(60.0)
 
 #: The field of Telegram's Message object that contains a file.
 FileKind = Literal["photo", "video", "animation", "video_note", "voice", "audio", "document"]

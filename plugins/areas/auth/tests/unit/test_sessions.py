@@ -18,6 +18,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import InvalidUrl, NotFound, RateLimitProject, ValidationFailed
 from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.core import PROJECT
+from msgsvc_devkit.deadlines import patient
 from plugins.areas.auth.tests.unit.signing_in import (
     ANNA,
     CALLBACK,
@@ -136,7 +137,7 @@ async def test_a_wait_ends_with_the_answer(
     async with core.db.transaction() as tx:
         await sign_in.deny(tx, session, "messenger_a")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patient(5)):
         assert await waiting == replace(session, stored_status="denied")
     assert counted(core, "cancelled", "messenger_a") == 1
 
@@ -147,7 +148,7 @@ async def test_nobody_waits_for_a_service_that_stops(core: MemoryCore) -> None:
     waiting = await start_waiting(core, session)
     core.get(SignIn).cancel_waits()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patient(5)):
         assert await waiting == session
 
 
