@@ -15,7 +15,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -63,31 +63,26 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(StatementRecorder(config, path))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("all_databases"):
-        return
-    dropped = set(only_on_postgresql(items, config.getini(FOLDERS)))
-    if dropped:
-        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
-        items[:] = [item for item in items if item not in dropped]
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    result = yield
+    if not (metafunc.config.getoption("all_databases") or _runs_on_both(metafunc)):
+        # Making tests and deselecting them afterwards took a tenth of the collection.
+        calls = metafunc._calls
+        on_sqlite = {_twin_name(call) for call in calls if _database(call.params) == "sqlite"}
+        metafunc._calls = [
+            call
+            for call in calls
+            if _database(call.params) != "postgresql" or _twin_name(call) not in on_sqlite
+        ]
+    return result
 
 
-def only_on_postgresql(
-    items: Sequence[pytest.Item], folders: Sequence[Path]
-) -> Iterator[pytest.Item]:
-    """The PostgreSQL items that have a SQLite twin and are not selected."""
-    on_sqlite = {name for item in items if (name := _twin_name(item, "sqlite"))}
-    for item in items:
-        if _twin_name(item, "postgresql") in on_sqlite and not (
-            _is_marked(item) or any(item.path.is_relative_to(folder) for folder in folders)
-        ):
-            yield item
-
-
-def _is_marked(item: pytest.Item) -> bool:
-    name = getattr(item, "originalname", item.name)
-    return any(not mark.args or name in mark.args for mark in item.iter_markers(MARKER))
+def _runs_on_both(metafunc: pytest.Metafunc) -> bool:
+    test, folders = metafunc.definition, metafunc.config.getini(FOLDERS)
+    return any(
+        not mark.args or test.name in mark.args for mark in test.iter_markers(MARKER)
+    ) or any(test.path.is_relative_to(folder) for folder in folders)
 
 
 def function_of(nodeid: str) -> str:
@@ -97,21 +92,25 @@ def function_of(nodeid: str) -> str:
 
 def database_of(item: pytest.Item) -> str | None:
     """`sqlite` or `postgresql`, for a test that the fixture `backend` runs on each."""
-    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return _database(getattr(getattr(item, "callspec", None), "params", {}))
+
+
+def _database(params: Mapping[str, Any]) -> str | None:
     found = params.get("backend")
     return found if isinstance(found, str) else None
 
 
-def _twin_name(item: pytest.Item, database: str) -> tuple[str, tuple[str, ...]] | None:
-    """The name that a test has in common with the same test on the other database."""
-    if database_of(item) != database:
-        return None
-    return function_of(item.nodeid), case_without(item, {database})
+def _twin_name(call: Any) -> tuple[str, ...]:
+    """What a case has in common with the same case on the other database."""
+    return _parts_without(call.id, {"sqlite", "postgresql"})
 
 
 def case_without(item: pytest.Item, names: Set[str]) -> tuple[str, ...]:
     """The parts of a case's parameters without these, which identifies the case across databases."""
-    case = item.nodeid.partition("[")[2].removesuffix("]")
+    return _parts_without(item.nodeid.partition("[")[2].removesuffix("]"), names)
+
+
+def _parts_without(case: str, names: Set[str]) -> tuple[str, ...]:
     return tuple(part for part in case.split("-") if part not in names)
 
 
