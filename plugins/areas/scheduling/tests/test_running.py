@@ -12,7 +12,7 @@ from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling.jobs import ScheduleJobs
 from msgsvc_scheduling.running import Running
@@ -246,7 +246,7 @@ async def test_locks_of_others_hold_up_nothing_but_what_needs_them(
         await post(locked.client, "/v1/scheduled", **body)
     await post(free.client, "/v1/scheduled", audience={"all": True}, text="All", send_at=LATER)
     clock.advance(3601)
-    context = FakeJobContext(service.db)
+    context = JobInTest(service.db)
 
     async with service.db.transaction() as tx:
         await tx.execute("SELECT 1 FROM core_tags FOR UPDATE")
@@ -275,7 +275,7 @@ async def test_without_a_database_it_gives_up_at_the_first_mailing(
     for _ in range(3):
         await post(tenant.client, "/v1/scheduled", audience={"all": True}, send_at=LATER)
     clock.advance(3601)
-    context = FakeJobContext(service.db)
+    context = JobInTest(service.db)
     tried = 0
 
     def away(*_: Any) -> Any:
