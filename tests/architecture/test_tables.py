@@ -67,6 +67,12 @@ DISABLED = "the mailing's lock also says whether its project is active, for each
 KIT = "the kit waits until nothing is due, and looks at the database as a test does"
 ROLE = "each page of the dashboard asks for an account's role: it owns the project or is a member of it"
 ALLOWED: dict[Use, str] = {
+    ("msgsvc_devkit.core", "core_jobs"): "shows a test the jobs that wait",
+    ("msgsvc_devkit.core", "core_permissions"): "arranges the people of a test",
+    ("msgsvc_devkit.core", "core_projects"): "arranges the projects of a test",
+    ("msgsvc_devkit.core", "core_subscriber_permissions"): "arranges the people of a test",
+    ("msgsvc_devkit.core", "core_subscriber_tags"): "arranges the people of a test",
+    ("msgsvc_devkit.core", "core_subscribers"): "arranges the people of a test",
     ("msgsvc_core.mailings.audience", "core_subscriber_permissions"): AUDIENCE,
     ("msgsvc_core.mailings.audience", "core_subscriber_tags"): AUDIENCE,
     ("msgsvc_core.mailings.audience", "core_subscribers"): AUDIENCE,

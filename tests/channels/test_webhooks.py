@@ -45,6 +45,7 @@ async def call(
     return await client.post(httpx2.URL(url).path, content=body, headers=headers)
 
 
+@pytest.mark.database_file
 async def test_the_platform_is_told_once_by_processes_that_start_together(
     make_service: ServiceFactory, platform: Platform, settings: dict[str, Any]
 ) -> None:

@@ -65,7 +65,7 @@ class CostRecorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         if not self._phases:
-            # The controller of pytest-xdist hears of tests that its workers ran.
+            # The controller of pytest-xdist is notified of tests that its workers ran.
             return
         record = {"test": nodeid, **self._phases}
         self._phases = {}
