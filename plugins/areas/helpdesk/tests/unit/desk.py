@@ -1,24 +1,26 @@
-"""A helpdesk as its tables hold it, the people in it, and what makes its parts, from fakes."""
+"""A helpdesk on a database in memory: Ann's tickets, and the members who answer her."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+import io
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.billing import Charge
+from msgsvc_core.channels import ChannelUser, MessageReceived, ReceivedFile
+from msgsvc_core.db import Tx
+from msgsvc_core.files import StoredFile
+from msgsvc_core.kernel.errors import BillingBlocked
+from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import Member
+from msgsvc_core.members import store as member_store
 from msgsvc_core.members.models import Role
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_devkit.fakes.database import Reply
-from msgsvc_helpdesk import plugin
-from msgsvc_helpdesk.agents.answering import Answering
-from msgsvc_helpdesk.agents.desk import AgentDesk
-from msgsvc_helpdesk.agents.models import Note
-from msgsvc_helpdesk.agents.notifications import AgentNotifications
-from msgsvc_helpdesk.models import Entry, Ticket
-from msgsvc_helpdesk.sending import ReplySender
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_devkit import BotCall, MemoryCore, memory_core
+from msgsvc_devkit.core import PROJECT
+from msgsvc_helpdesk import entry_store, store
+from msgsvc_helpdesk.models import Entry, Ticket, TicketQuery
 from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.settings import HelpdeskSettings
 
 #: Ann asked something, and nobody has her ticket.
 TICKET = Ticket(
@@ -40,53 +42,107 @@ TICKET = Ticket(
     last_message_at_ms=0,
     waiting_since_ms=0,
 )
-#: The same of somebody without a messenger.
-VIRTUAL = replace(TICKET, ticket_id="tkt_2", number=2, channel="virtual", subscriber_id=None)
-
-ENTRY = Entry(
-    project_id=PROJECT,
-    entry_id="tmg_1",
-    ticket_id="tkt_1",
-    author="customer",
-    member_id=None,
-    internal=False,
-    text="Where is it?",
-    format="plain",
-    media=None,
-    message_id=None,
-    bot="messenger_a",
-    chat_id="chat 1",
-    message_ref="m1",
-    created_at_ms=0,
-)
-#: What Mia was shown of Ann's ticket.
-OFFER = Note(
-    project_id=PROJECT,
-    note_id="tan_1",
-    ticket_id="tkt_1",
-    subscriber_id="sub_mia",
-    member_id="mem_mia",
-    bot="messenger_a",
-    chat_id="chat mia",
-    message_ref="m5",
-    kind="offer",
-    shown="fresh",
-    created_at_ms=0,
-)
 
 ANN, MIA_USER = ChannelUser("1", "Ann"), ChannelUser("mia", "Mia")
+PHOTO = ReceivedFile("image", "file-1", "a.png", "image/png", 72)
 
 
-def new_core() -> FakeContext:
-    """With Ann, a customer, as `sub_1`."""
-    core = plugin_context(plugin=plugin)
-    core.subscribers.person("sub_1", first_name="Ann")
-    return core
+def wrote(text: str = "Help", user: ChannelUser = ANN, **fields: Any) -> MessageReceived:
+    """A message in the chat of Ann, or of another user."""
+    given = {"update_id": "1", "chat_id": f"chat {user.user_id}", "message_ref": "m9", **fields}
+    return MessageReceived(text=text, user=user, **given)
 
 
-def hire(core: FakeContext, name: str = "mia", role: Role = "agent") -> Member:
-    """A member who works in a chat of their own."""
-    core.subscribers.person(f"sub_{name}", first_name=name.title())
+class Billing:
+    """A billing plugin that records charges, and refuses those of operations in `refused`."""
+
+    def __init__(self) -> None:
+        self.charges: list[Charge] = []
+        self.refused: set[str] = set()
+
+    @hookimpl
+    async def charge(self, charge: Charge) -> None:
+        if charge.operation in self.refused:
+            raise BillingBlocked("there are no credits left")
+        self.charges.append(charge)
+
+
+@asynccontextmanager
+async def helpdesk(*plugins: object, **settings: Any) -> AsyncIterator[MemoryCore]:
+    """A core with the plugin, whose settings these are, other plugins, and Ann as `sub_1`."""
+    extra = [(f"extra {number}", plugin) for number, plugin in enumerate(plugins)]
+    async with memory_core(plugins=["helpdesk"], extra_plugins=extra, helpdesk=settings) as core:
+        async with core.db.transaction() as tx:
+            await core.person(tx, "sub_1", first_name="Ann")
+        yield core
+
+
+async def add_ticket(core: MemoryCore, tx: Tx, **fields: Any) -> Ticket:
+    """A ticket of Ann's, who waits for an answer and whom nobody has been told of."""
+    now_ms = core.clock.now_ms()
+    times = ("created_at_ms", "updated_at_ms", "last_message_at_ms", "waiting_since_ms")
+    status = fields.get("status", "open")
+    given: dict[str, Any] = dict.fromkeys(times, now_ms)
+    if status == "closed":
+        given |= {"closed_at_ms": now_ms, "waiting_since_ms": None}
+    number = await store.next_number(tx, PROJECT)
+    ticket = replace(TICKET, ticket_id=new_id("tkt"), number=number, **{**given, **fields})
+    await store.insert(tx, ticket)
+    return ticket
+
+
+async def add_virtual(core: MemoryCore, tx: Tx, **fields: Any) -> Ticket:
+    """A ticket of somebody without a messenger."""
+    nobody = {"channel": "virtual", "subscriber_id": None, "customer_name": "Bob"}
+    return await add_ticket(core, tx, **{**nobody, **fields})
+
+
+async def add_entry(core: MemoryCore, tx: Tx, ticket: Ticket, **fields: Any) -> Entry:
+    """What Ann wrote in a ticket, as the message `m1` of her chat."""
+    given: dict[str, Any] = {
+        "project_id": PROJECT,
+        "entry_id": new_id("tmg"),
+        "ticket_id": ticket.ticket_id,
+        "author": "customer",
+        "member_id": None,
+        "internal": False,
+        "text": "Where is it?",
+        "format": "plain",
+        "media": None,
+        "message_id": None,
+        "bot": "messenger_a",
+        "chat_id": "chat 1",
+        "message_ref": "m1",
+        "created_at_ms": core.clock.now_ms(),
+        **fields,
+    }
+    entry = Entry(**given)
+    await entry_store.insert(tx, entry)
+    return entry
+
+
+async def now(core: MemoryCore, tx: Tx, ticket: Ticket) -> Ticket:
+    """What has become of a ticket."""
+    found = await store.find(tx, PROJECT, ticket.ticket_id)
+    assert found is not None, "it was not removed"
+    return found
+
+
+async def all_tickets(core: MemoryCore, tx: Tx) -> list[Ticket]:
+    """Oldest first."""
+    found = await core.get(Tickets).page(tx, PROJECT, TicketQuery(limit=100))
+    return list(reversed(found))
+
+
+async def entries_of(core: MemoryCore, tx: Tx, ticket: Ticket) -> list[Entry]:
+    """What was said in a ticket, oldest first."""
+    found = await core.get(Tickets).entries(tx, PROJECT, ticket.ticket_id, None, 100)
+    return list(reversed(found))
+
+
+async def hire(core: MemoryCore, tx: Tx, name: str = "mia", role: Role = "agent") -> Member:
+    """A member who works in a chat of their own, which is `chat mia`. They are not welcomed."""
+    person = await core.person(tx, f"sub_{name}", first_name=name.title())
     member = Member(
         project_id=PROJECT,
         member_id=f"mem_{name}",
@@ -94,144 +150,35 @@ def hire(core: FakeContext, name: str = "mia", role: Role = "agent") -> Member:
         email=f"{name}@shop.example",
         role=role,
         status="active",
-        created_at_ms=0,
-        subscriber_ids=(f"sub_{name}",),
+        created_at_ms=core.clock.now_ms(),
+        subscriber_ids=(person.subscriber_id,),
     )
-    core.members.by_id[member.member_id] = member
+    await member_store.insert(tx, member)
+    link = {"subscriber_id": person.subscriber_id, "member_id": member.member_id}
+    linked_at_ms = core.clock.now_ms()
+    await tx.insert(
+        "core_member_subscribers", {"project_id": PROJECT, **link, "linked_at_ms": linked_at_ms}
+    )
     return member
 
 
-def tables(
-    *tickets: Ticket, others: Mapping[str, Reply] | None = None, entries: tuple[Entry, ...] = ()
-) -> dict[str, Reply]:
-    """What the tables answer that hold tickets and what was said; `others` come first."""
-
-    def find(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-        asked = ("ticket_id", "number", "source", "source_id", "subscriber_id")
-        return [
-            {**asdict(each), "tags": ",".join(each.tags) or None}
-            for each in tickets
-            if all(params.get(name) in {None, getattr(each, name)} for name in asked)
-        ]
-
-    usual: dict[str, Reply] = {
-        "INSERT INTO helpdesk_desks": [{"last_number": 7}],
-        "SELECT last_assignee_id": [{"last_assignee_id": None}],
-        "SELECT settings FROM helpdesk_desks": [],
-        "SELECT sla, hours FROM helpdesk_desks": [],
-        "SELECT hours FROM helpdesk_desks": [],
-        "INTO helpdesk_sla_days": 1,
-        "UPDATE helpdesk_sla_clocks": 0,
-        "INTO helpdesk_sla_clocks": 1,
-        "FROM helpdesk_sla_clocks": [],
-        "SELECT 1 AS held FROM helpdesk_desks": [],
-        "FROM helpdesk_agents": [],
-        "SELECT assignee_id, COUNT": [],
-        "FROM helpdesk_views": [],
-        "UPDATE helpdesk_desks": 1,
-        "SELECT 1 AS one": [],
-        "SELECT ticket_id FROM helpdesk_tickets": [],
-        "UPDATE helpdesk_tickets": 1,
-        "DELETE FROM helpdesk_ticket": 1,
-        "AS tags FROM helpdesk_tickets t": find,
-        "DELETE FROM helpdesk_blocklist": 1,
-        "INTO helpdesk_blocklist": 1,
-        "FROM helpdesk_blocklist": [],
-        "INTO helpdesk_entry_edits": 1,
-        "DELETE FROM helpdesk_entry_edits": 1,
-        "FROM helpdesk_entry_edits": [],
-        "SELECT DISTINCT f.file_id": [],
-        "JOIN helpdesk_entries e": [],
-        "DELETE FROM helpdesk_entry_files": 1,
-        "FROM helpdesk_entry_files": [],
-        "SELECT ticket_id FROM helpdesk_entries": [],
-        "UPDATE helpdesk_entries": 1,
-        "DELETE FROM helpdesk_entries": 1,
-        "FROM helpdesk_entries": [asdict(each) for each in entries],
-        "SELECT 1 AS found FROM helpdesk_agent_messages": [],
-        "UPDATE helpdesk_agent_messages": 1,
-        "FROM helpdesk_agent_messages": [],
-        "INTO helpdesk_agent_chats": 1,
-        "UPDATE helpdesk_agent_chats": 1,
-        "FROM helpdesk_agent_chats": [],
-        "FROM helpdesk_agent_files": [],
-        "FROM helpdesk_ratings": [],
-        "INTO helpdesk_threads": 1,
-        "UPDATE helpdesk_threads": 1,
-        "DELETE FROM helpdesk_threads": 1,
-        "JOIN helpdesk_threads h": [],
-        "FROM helpdesk_threads h": [],
-        "FROM core_offers": 0,
-    }
-    first = dict(others or {})
-    return first | {words: usual[words] for words in usual if words not in first}
+async def add_file(core: MemoryCore, tx: Tx) -> StoredFile:
+    """A picture that is here."""
+    content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+    return await core.files.add(tx, PROJECT, filename="a.png", content=content)
 
 
-def tx_of(*tickets: Ticket, **given: Any) -> FakeTx:
-    return FakeTx(replies=tables(*tickets, **given))
+async def calls_to(core: MemoryCore, tx: Tx, name: str, *kinds: str) -> Sequence[BotCall]:
+    """The calls, of these kinds if any are named, of bots in the chat of `mia` or another."""
+    calls = await core.calls(tx)
+    return [
+        call
+        for call in calls
+        if call.chat_id == f"chat {name}" and (not kinds or call.call in kinds)
+    ]
 
 
-def notes(*shown: Note) -> dict[str, Reply]:
-    """Has agents have been shown these messages."""
-    return {"message_ref, kind, shown, created_at_ms FROM": [asdict(each) for each in shown]}
-
-
-def written(tx: FakeTx) -> dict[str, Any]:
-    """What became of tickets: the last value of each column that was written."""
-    values: dict[str, Any] = {}
-    for params in tx.params_of("UPDATE helpdesk_tickets"):
-        values |= params
-    return values
-
-
-def sender(core: FakeContext) -> ReplySender:
-    return ReplySender(
-        config=core.config,
-        subscribers=core.subscribers,
-        files=core.files,
-        messages=core.messages,
-    )
-
-
-def tickets(core: FakeContext, **settings: Any) -> Tickets:
-    return Tickets(
-        clock=core.clock,
-        events=core.events,
-        billing=core.billing,
-        members=core.members,
-        subscribers=core.subscribers,
-        files=core.files,
-        sender=sender(core),
-        settings=HelpdeskSettings(**settings),
-    )
-
-
-def agent_desk(core: FakeContext) -> AgentDesk:
-    return AgentDesk(
-        clock=core.clock,
-        texts=core.texts,
-        channels=core.channels,
-        outbox=core.outbox,
-        members=core.members,
-        subscribers=core.subscribers,
-        files=core.files,
-        tickets=tickets(core),
-    )
-
-
-def notifications(core: FakeContext) -> AgentNotifications:
-    return AgentNotifications(
-        jobs=core.jobs, members=core.members, tickets=tickets(core), desk=agent_desk(core)
-    )
-
-
-def answering(core: FakeContext) -> Answering:
-    return Answering(
-        texts=core.texts,
-        members=core.members,
-        outbox=core.outbox,
-        files=core.files,
-        subscribers=core.subscribers,
-        tickets=tickets(core),
-        desk=agent_desk(core),
-    )
+async def said_to(core: MemoryCore, tx: Tx, name: str) -> list[str]:
+    """What the bot has sent to a chat."""
+    sent = await calls_to(core, tx, name, "send")
+    return [call.message.text for call in sent if call.message is not None]

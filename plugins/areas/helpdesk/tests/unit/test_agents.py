@@ -31,7 +31,7 @@ from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.service import OPERATION
 
-from .desk import (
+from .desk_of_fakes import (
     ENTRY,
     MIA_USER,
     OFFER,

@@ -9,8 +9,8 @@ from msgsvc_devkit.fakes import PROJECT
 from msgsvc_helpdesk.bulk import TicketBulkActions
 from msgsvc_helpdesk.bulk_models import TicketBulkActionBody
 
-from .desk import new_core
-from .desk import tickets as new_tickets
+from .desk_of_fakes import new_core
+from .desk_of_fakes import tickets as new_tickets
 
 
 def _bulk_actions(core: FakeContext) -> TicketBulkActions:

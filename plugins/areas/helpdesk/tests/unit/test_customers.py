@@ -36,7 +36,7 @@ from msgsvc_helpdesk.rating_store import OpenRating
 from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.sla_settings import SlaSettings
 
-from .desk import ANN, ENTRY, TICKET, VIRTUAL, new_core, tables, tickets, tx_of
+from .desk_of_fakes import ANN, ENTRY, TICKET, VIRTUAL, new_core, tables, tickets, tx_of
 
 BLOCKED: dict[str, Reply] = {
     "FROM helpdesk_blocklist": [

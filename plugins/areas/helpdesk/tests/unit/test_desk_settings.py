@@ -14,7 +14,7 @@ from msgsvc_helpdesk.models import API
 from msgsvc_helpdesk.sla_models import SlaBody, Targets
 from msgsvc_helpdesk.sla_settings import REFRESH_JOB, SlaSettings
 
-from .desk import TICKET, new_core, tickets, tx_of, written
+from .desk_of_fakes import TICKET, new_core, tickets, tx_of, written
 
 MONDAY = Opening(day="monday", opens="09:00", closes="18:00")
 SUNDAY = Opening(day="sunday", opens="20:00", closes="24:00")

@@ -40,7 +40,17 @@ from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.sla import SlaClocks
 from msgsvc_helpdesk.viewers import TicketViewers
 
-from .desk import ENTRY, TICKET, VIRTUAL, hire, new_core, notifications, tables, tickets, tx_of
+from .desk_of_fakes import (
+    ENTRY,
+    TICKET,
+    VIRTUAL,
+    hire,
+    new_core,
+    notifications,
+    tables,
+    tickets,
+    tx_of,
+)
 
 HERE = ZoneInfo("UTC")
 

@@ -6,7 +6,7 @@ from msgsvc_helpdesk.assignment import Assignment
 from msgsvc_helpdesk.dashboard.presence import Presence
 from msgsvc_helpdesk.viewers import TicketViewers
 
-from .desk import hire, new_core, tx_of
+from .desk_of_fakes import hire, new_core, tx_of
 from .test_inbox import open_page
 
 

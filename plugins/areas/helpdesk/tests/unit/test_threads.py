@@ -10,7 +10,7 @@ from msgsvc_core.jobs import NewJob
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, claimed
 from msgsvc_helpdesk.threads import JOB, OpenedThreads
 
-from .desk import new_core
+from .desk_of_fakes import new_core
 
 
 @pytest.mark.parametrize(
