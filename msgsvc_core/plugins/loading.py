@@ -103,24 +103,27 @@ class _PluginManager(pluggy.PluginManager):
     took a third of the time of building a service."""
 
     def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
-        is_hook = name in _attributes(module_or_class, f"{PROJECT}_spec")
-        return super().parse_hookspec_opts(module_or_class, name) if is_hook else None
+        options = _marked(module_or_class, f"{PROJECT}_spec").get(name)
+        return None if options is None else dict(options)
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        is_module = inspect.ismodule(plugin)
-        owner: Hashable = plugin if is_module else type(plugin)
-        found = _attributes(owner, f"{PROJECT}_impl")
-        # An object may also have functions of its own.
-        is_hook = name in found or (not is_module and name in getattr(plugin, "__dict__", ()))
-        return super().parse_hookimpl_opts(plugin, name) if is_hook else None
+        owner: Hashable = plugin
+        if not inspect.ismodule(plugin):
+            if name in getattr(plugin, "__dict__", ()):
+                # An object may also have functions of its own.
+                return super().parse_hookimpl_opts(plugin, name)
+            owner = type(plugin)
+        options = _marked(owner, f"{PROJECT}_impl").get(name)
+        return None if options is None else dict(options)
 
 
 @lru_cache(maxsize=512)
-def _attributes(owner: Hashable, mark: str) -> frozenset[str]:
-    """The names of the functions of a module or class that pluggy has marked so."""
-    return frozenset(
-        name for name in dir(owner) if hasattr(inspect.getattr_static(owner, name, None), mark)
-    )
+def _marked(owner: Hashable, mark: str) -> dict[str, dict[str, Any]]:
+    """The functions of a module or class that pluggy has marked so, each with its options."""
+    found = {name: inspect.getattr_static(owner, name, None) for name in dir(owner)}
+    return {
+        name: getattr(function, mark) for name, function in found.items() if hasattr(function, mark)
+    }
 
 
 def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:

@@ -19,6 +19,7 @@ from msgsvc_devkit import RecordingPlugin
 from msgsvc_devkit.clock import START
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
 from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.images import shared_images
 from msgsvc_devkit.services import SECRET_KEY
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
@@ -107,6 +108,7 @@ async def furnished(
     )
     plugins = [("recording", RecordingPlugin()), ("mini_app", MiniAppPlugin())]
     service = Service(settings, clock=clock or ShiftedClock(), extra_plugins=plugins)
+    await shared_images().copy_to(folder / "dashboard.db", service.migrations)
     async with service:
         allowed = check_open_files(settings.server)
         guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)

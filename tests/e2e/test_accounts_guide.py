@@ -5,10 +5,13 @@ import re
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import GUIDES, TIMEOUT_S, compare
 from tests.process import MSGSVC, Deployment
+
+pytestmark = pytest.mark.slow
 
 CONFIG = 'plugins = ["sandbox", "dashboard"]\n[channels.messenger_a]\nplugin = "sandbox"\n'
 

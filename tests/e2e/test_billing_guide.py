@@ -4,9 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import GUIDES, TIMEOUT_S, compare
 from tests.process import MSGSVC, Deployment
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_guide_of_billing_does_what_it_says(tmp_path: Path) -> None:

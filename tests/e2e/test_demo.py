@@ -23,6 +23,8 @@ from msgsvc_devkit.demo.parts import Parts, running_parts
 from msgsvc_devkit.demo.stage import StepFailed
 from msgsvc_devkit.demo.tour import play
 
+pytestmark = pytest.mark.slow
+
 #: Seconds that the demo may take on a busy machine.
 PATIENCE_S = patient(120)
 

@@ -21,6 +21,8 @@ from msgsvc_devkit.fixtures import ServiceFactory
 from tests.ports import free_ports
 from tests.process import PATIENCE_S, STOP_S, until
 
+pytestmark = pytest.mark.slow
+
 #: What a fake prints after its settings.
 _BEGUN = re.compile("You are Ann|block")
 

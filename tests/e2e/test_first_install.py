@@ -21,6 +21,8 @@ from tests.e2e.test_tutorial import SERVICE_PORT, SITE_PORT, Reader
 from tests.e2e.windows import NewWindow, open_on_phone, picture
 from tests.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "first-install.md"
 

@@ -26,7 +26,7 @@ testing = pytest.importorskip("msgsvc_devkit.platforms.telegram")
 #: Seconds from `msgsvc init` to the first sign-in that a newcomer's patience has.
 PATIENCE_S = patient(120)
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 
 @asynccontextmanager

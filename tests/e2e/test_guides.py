@@ -11,6 +11,8 @@ import pytest
 from msgsvc_devkit.databases import POSTGRES_URL_VARIABLE
 from tests.e2e.guide_blocks import KEPT_TYPES, Block, blocks_of, merged
 
+pytestmark = pytest.mark.slow
+
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 

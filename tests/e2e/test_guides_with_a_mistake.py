@@ -14,6 +14,8 @@ from tests.e2e.test_messages_guide import CONFIG, GUIDES, TIMEOUT_S
 from tests.ports import free_ports
 from tests.process import Deployment, Server
 
+pytestmark = pytest.mark.slow
+
 #: Seconds within which a guide ends that can't go on: it waits for 10 of them at most, and its commands take
 #: theirs. What loops for ever is ended after `TIMEOUT_S`.
 PATIENCE_S = patient(60)

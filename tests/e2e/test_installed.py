@@ -17,6 +17,8 @@ from msgsvc_devkit.platforms.sandbox import Sandbox
 from tests.ports import free_ports
 from tests.process import start_server
 
+pytestmark = pytest.mark.slow
+
 #: An operator's shell, with nothing of the tester's.
 ENVIRONMENT = {"PATH": os.defpath}
 

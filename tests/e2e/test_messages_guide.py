@@ -10,6 +10,8 @@ from msgsvc_devkit.deadlines import patient
 from tests.e2e.guide_blocks import blocks_of, run_in_a_shell
 from tests.process import Deployment, Server
 
+pytestmark = pytest.mark.slow
+
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 CONFIG = """\

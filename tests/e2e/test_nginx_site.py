@@ -40,9 +40,12 @@ http {{
 }}
 """
 
-pytestmark = pytest.mark.skipif(
-    NGINX is None, reason="no nginx on the PATH: apt-get install nginx-light (/usr/sbin)"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        NGINX is None, reason="no nginx on the PATH: apt-get install nginx-light (/usr/sbin)"
+    ),
+    pytest.mark.slow,
+]
 
 
 def test_the_site_lets_through_what_is_for_strangers_and_nothing_else(tmp_path: Path) -> None:

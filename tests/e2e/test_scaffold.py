@@ -25,6 +25,8 @@ from msgsvc_devkit.scaffold.packages import (
 from tests.e2e.guide_blocks import KEPT_TYPES
 from tests.process import Deployment, until
 
+pytestmark = pytest.mark.slow
+
 DEVKIT = Path(__file__).parents[2] / "contrib" / "devkit"
 PLUGINS = (
     NewPlugin("channel", "dove", author="Ann"),

@@ -13,6 +13,8 @@ import pytest
 from msgsvc_devkit.deadlines import patient
 from tests.process import Deployment, Server, until
 
+pytestmark = pytest.mark.slow
+
 #: Seconds that a stop may take on a busy machine; with the wait it would be 25. Who is cut off before that,
 #: after 5, is answered with an error.
 SOON_S = patient(20.0)

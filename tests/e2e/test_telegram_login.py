@@ -28,7 +28,7 @@ from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin as telegram_plugin
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 #: Nobody listens there: where the browser goes is enough.
 CALLBACK = "http://localhost:9/callback"

@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.guide_blocks import blocks_of
 from tests.e2e.test_messages_guide import GUIDES, TIMEOUT_S, compare
+
+pytestmark = pytest.mark.slow
 
 GUIDE = GUIDES / "testing.md"
 

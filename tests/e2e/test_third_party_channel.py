@@ -13,6 +13,8 @@ import pytest
 
 from tests.process import Deployment, Server, until
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_channel"
 
 

@@ -19,6 +19,8 @@ from tests.e2e.test_messages_guide import TIMEOUT_S, compare
 from tests.e2e.windows import NewWindow, open_on_phone, picture
 from tests.ports import free_ports
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 

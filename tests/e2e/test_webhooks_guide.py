@@ -4,10 +4,14 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.guide_blocks import Block, blocks_of, run_in_a_shell
 from tests.e2e.test_messages_guide import CONFIG, GUIDES, TIMEOUT_S, compare
 from tests.ports import free_ports
 from tests.process import Deployment
+
+pytestmark = pytest.mark.slow
 
 GUIDE = GUIDES / "receive-webhooks.md"
 

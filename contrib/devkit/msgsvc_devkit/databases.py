@@ -40,7 +40,7 @@ class SQLiteDatabases:
     async def fresh(self, sources: Sequence[MigrationSource]) -> str:
         """The URL of a new, migrated database."""
         copy = self._new_path()
-        copy.write_bytes(await self._images.of(sources))
+        await self._images.copy_to(copy, sources)
         return f"sqlite:///{copy}"
 
     async def fresh_in_memory(self, sources: Sequence[MigrationSource]) -> str:

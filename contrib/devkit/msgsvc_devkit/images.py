@@ -32,6 +32,11 @@ class MigratedImages:
             self._images[key] = await self._read(sources)
         return self._images[key]
 
+    async def copy_to(self, path: Path, sources: Sequence[MigrationSource]) -> None:
+        """Makes the file of a new database, readable only by its owner as the service makes it."""
+        path.touch(0o600, exist_ok=False)
+        path.write_bytes(await self.of(sources))
+
     async def _read(self, sources: Sequence[MigrationSource]) -> bytes:
         path = self._folder / f"{fingerprint(sources)}.image"
         if not path.exists():

@@ -27,6 +27,8 @@ from msgsvc_helpdesk import plugin as helpdesk
 from .conftest import BASE_URL, MEDIA
 from .real_servers import GONE, PASSWORD, RealServers, real_servers, why_not
 
+pytestmark = pytest.mark.slow
+
 ANN = "ann@people.example"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 
