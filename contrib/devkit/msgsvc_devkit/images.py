@@ -34,8 +34,7 @@ class MigratedImages:
 
     async def copy_to(self, path: Path, sources: Sequence[MigrationSource]) -> None:
         """Makes the file of a new database, readable only by its owner as the service makes it."""
-        path.touch(0o600, exist_ok=False)
-        path.write_bytes(await self.of(sources))
+        _write_new(path, await self.of(sources))
 
     async def _read(self, sources: Sequence[MigrationSource]) -> bytes:
         path = self._folder / f"{fingerprint(sources)}.image"
@@ -68,6 +67,11 @@ def fingerprint(sources: Sequence[MigrationSource]) -> str:
         for script in sorted(folder.rglob("*.py")):
             digest.update(f"{owner} {script.name}\n".encode() + script.read_bytes())
     return digest.hexdigest()[:32]
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    path.touch(0o600, exist_ok=False)
+    path.write_bytes(content)
 
 
 def _image_of(path: Path) -> bytes:
