@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.billing import Charge
-from msgsvc_core.channels import ChannelUser, MessageReceived, ReceivedFile
+from msgsvc_core.channels import (
+    ButtonPressed,
+    ChannelUser,
+    InboundContext,
+    MessageEdited,
+    MessageReceived,
+    ReceivedFile,
+)
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
 from msgsvc_core.kernel.errors import BillingBlocked
@@ -166,6 +173,31 @@ async def add_file(core: MemoryCore, tx: Tx) -> StoredFile:
     """A picture that is here."""
     content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
     return await core.files.add(tx, PROJECT, filename="a.png", content=content)
+
+
+#: The priorities of rules for messages: replies of agents, comments on ratings, other words of agents, and
+#: what customers write.
+REPLIES, COMMENTS, WORDS, QUESTIONS = 10, 20, 80, 90
+
+
+async def handle(core: MemoryCore, ctx: InboundContext, priority: int = QUESTIONS) -> bool | None:
+    """What the plugin's rule for an update says; for messages, the one of that priority."""
+    [rules] = core.service.plugins.hook.register_inbound()
+    update = ctx.update
+    kind = "edit" if isinstance(update, MessageEdited) else "message"
+    found = [rule for rule in rules if (rule.on, rule.priority) == (kind, priority)]
+    if isinstance(update, ButtonPressed):
+        buttons = [rule for rule in rules if rule.on == "button"]
+        found = [rule for rule in buttons if update.data.startswith(f"~{rule.prefix}")]
+    [rule] = found
+    answer: bool | None = await rule.handler(ctx)
+    return answer
+
+
+async def notices(core: MemoryCore, tx: Tx) -> list[str | None]:
+    """What presses of buttons were answered with."""
+    calls = await core.calls(tx)
+    return [call.payload["text"] for call in calls if call.call == "answer_button"]
 
 
 async def calls_to(core: MemoryCore, tx: Tx, name: str, *kinds: str) -> Sequence[BotCall]:
