@@ -391,7 +391,8 @@ async def test_a_form_that_is_gone_or_of_a_disabled_project_is_not_found(
     disabled = await visitor.post(form, json={"name": "Ann"})
     unknown = await visitor.post({"form_id": "frm_nobody"}, json={"name": "Ann"})
     page = await visitor.open(form)
+    thanks = await visitor.http.get("/f/nonsense/thanks")
 
     assert refusal(disabled) == refusal(unknown) == (404, "not_found")
-    assert page.status_code == 404
+    assert (page.status_code, thanks.status_code) == (404, 404)
     assert "Form not found" in page.text

@@ -1,4 +1,4 @@
-"""Where submissions lead, and what becomes of their copies, built from fakes."""
+"""Where submissions lead, and what becomes of their copies."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,109 +6,77 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.messages.bodies import SendBody
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
-from msgsvc_forms import plugin
-from msgsvc_forms.copies import AGAIN_AFTER_S, FORGET, Copies
-from msgsvc_forms.models import NewSubmission, RoutingResult
-
-from .order import SENT_IN, definition, form_of, router
-from .order import copies as all_copies
+from msgsvc_core.kernel.json import from_json
+from msgsvc_core.messages import Message
+from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
+from msgsvc_forms import copy_store
+from msgsvc_forms.copies import AGAIN_AFTER_S, FORGET
+from msgsvc_forms.models import Submission
+from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
+from plugins.areas.forms.tests.unit.order import FORM_ID, Desk, add_form, new_form, submit
 
 TO_ANNA = {"kind": "subscriber", "subscriber_id": "sub_1"}
 TO_STAFF = {"kind": "tag", "tag": "staff"}
 TO_TICKET = {"kind": "ticket", "priority": "high", "tags": ["form"]}
 
 
-@pytest.fixture
-def core() -> FakeContext:
-    return plugin_context(plugin=plugin)
+def routes(*targets: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"to": to} for to in targets]
 
 
-def routes(*targets: dict[str, Any], **when: Any) -> dict[str, Any]:
-    return {"routes": [{"to": to, **({"when": when} if when else {})} for to in targets]}
-
-
-async def staff(core: FakeContext) -> None:
-    """Has somebody have the tag `staff`."""
-    await core.tags.create(FakeTx(), PROJECT, "staff")
-    core.subscribers.person("sub_1", tags=["staff"])
-
-
-async def led(core: FakeContext, *targets: dict[str, Any], **when: Any) -> list[RoutingResult]:
+async def led(core: MemoryCore, tx: Tx, *targets: dict[str, Any]) -> list[dict[str, Any]]:
     """What becomes of Ann's submission to a form with these routes."""
-    new = NewSubmission(form_of(**routes(*targets, **when)), "web", {"name": "Ann"}, "en")
-    return await router(core).route(FakeTx(), new, SENT_IN)
+    form = await add_form(tx, routes=routes(*targets))
+    leads: list[dict[str, Any]] = from_json((await submit(core, tx, form)).leads)
+    return leads
 
 
-async def test_a_subscriber_gets_the_answers_in_their_language(core: FakeContext) -> None:
-    core.subscribers.person("sub_1", lang="ru")
+async def test_a_subscriber_gets_the_answers_in_their_language(core: MemoryCore, tx: Tx) -> None:
+    await core.person(tx, lang="ru")
     heading = {**TO_ANNA, "text": {"en": "New order", "ru": "Новый заказ"}}
-    [lead] = await led(core, heading)
+    [lead] = await led(core, tx, heading)
 
-    assert core.messages.texts == ["Новый заказ\n\nYour name?: Ann"]
-    assert (lead.status, lead.id) == ("done", *core.messages.by_id)
+    [message] = await core.messages_queued(tx)
+    assert message.content.text == "Новый заказ\n\nYour name?: Ann"
+    assert (lead["status"], lead["id"]) == ("done", message.message_id)
 
 
-async def test_no_text_is_longer_than_its_messenger_takes(core: FakeContext) -> None:
-    channel = core.channels.recording("messenger_a")
+async def test_no_text_is_longer_than_its_messenger_takes(core: MemoryCore, tx: Tx) -> None:
+    channel = core.recording()
     channel.capabilities = replace(channel.capabilities, max_text_length=12)
-    core.subscribers.person("sub_1")
-    await led(core, TO_ANNA)
+    await core.person(tx)
+    await led(core, tx, TO_ANNA)
 
-    [text] = core.messages.texts
-    assert 0 < len(text) <= 12
+    [message] = await core.messages_queued(tx)
+    assert 0 < len(message.content.text) <= 12
 
 
-async def test_a_tag_gets_a_mailing_in_which_braces_of_answers_mean_nothing(
-    core: FakeContext,
+async def test_a_ticket_has_the_customer_whom_the_answers_name(
+    core: MemoryCore, tx: Tx, desk: Desk
 ) -> None:
-    await staff(core)
-    new = NewSubmission(form_of(**routes(TO_STAFF)), "web", {"name": "{{ lang }}"}, "en")
-    sent = replace(SENT_IN, answers=SENT_IN.answers.replace("Ann", "{{ lang }}"))
-    [lead] = await router(core).route(FakeTx(), new, sent)
+    [lead] = await led(core, tx, TO_TICKET)
 
-    [mailing] = core.mailings.by_id.values()
-    assert (lead.id, mailing.total) == (mailing.job_id, 1)
-    assert "{{ lang }}" in mailing.content
-    assert "form_en" in mailing.content
-
-
-async def test_a_ticket_has_the_customer_whom_the_answers_name(core: FakeContext) -> None:
-    [lead] = await led(core, TO_TICKET)
-
-    [request] = core.peers.tickets.opened
-    assert lead.id == "tic_1"
-    assert (request.source, request.source_id) == ("form", "fsb_1")
+    [request] = desk.opened
+    assert lead["id"] == "tkt_1"
+    assert request.source == "form"
     assert (request.subject, request.customer_name) == ("Order", "Ann")
     assert (request.priority, request.tags) == ("high", ("form",))
 
 
-async def test_a_route_that_leads_nowhere_takes_nothing_from_the_others(core: FakeContext) -> None:
-    core.subscribers.person("sub_1")
-    core.peers.tickets.keeps_tickets = False
-    gone = {"kind": "subscriber", "subscriber_id": "sub_gone"}
-    leads = await led(core, gone, TO_TICKET, {"kind": "webhook"}, TO_ANNA)
+async def test_a_route_to_the_event_alone_makes_nothing(core: MemoryCore, tx: Tx) -> None:
+    [lead] = await led(core, tx, {"kind": "webhook"})
 
-    assert [lead.status for lead in leads] == ["failed", "failed", "done", "done"]
-    assert "sub_gone" in (leads[0].error or "")
-    assert (leads[2].id, leads[3].id) == (None, *core.messages.by_id)
+    assert (lead["status"], lead["id"]) == ("done", None)
 
 
-@pytest.mark.parametrize(("value", "many"), [("ann", 1), ("Boris", 0)])
-async def test_a_route_is_taken_where_its_condition_holds(
-    core: FakeContext, value: str, many: int
+async def test_a_way_to_the_next_question_leads_no_submission_anywhere(
+    core: MemoryCore, tx: Tx
 ) -> None:
-    core.subscribers.person("sub_1")
-    leads = await led(core, TO_ANNA, field="name", op="eq", value=value)
-
-    assert len(leads) == many
-
-
-async def test_a_way_to_the_next_question_leads_no_submission_anywhere(core: FakeContext) -> None:
-    assert await led(core, {"kind": "next_field", "after": "name"}) == []
+    assert await led(core, tx, {"kind": "next_field", "after": "name"}) == []
 
 
 @pytest.mark.parametrize(
@@ -118,103 +86,130 @@ async def test_a_way_to_the_next_question_leads_no_submission_anywhere(core: Fak
         (TO_TICKET, r"routes\[0\].to.kind: no plugin that keeps tickets"),
     ],
 )
-async def test_a_form_is_kept_with_routes_that_lead_somewhere(
-    core: FakeContext, to: dict[str, Any], why: str
-) -> None:
-    core.peers.tickets.keeps_tickets = False
-
-    with pytest.raises(ValidationFailed, match=why):
-        await router(core).check(FakeTx(), PROJECT, definition(**routes(to)))
+async def test_a_form_is_kept_with_routes_that_lead_somewhere(to: dict[str, Any], why: str) -> None:
+    async with memory_core(plugins=["forms"]) as core, core.db.transaction() as tx:
+        with pytest.raises(ValidationFailed, match=why):
+            await core.get(Forms).create(tx, PROJECT, new_form(routes=routes(to)))
 
 
 # ---- copies -------------------------------------------------------------------------------------
 
 
-def copies(core: FakeContext, *found: tuple[str, str]) -> Copies:
-    """With the copies of the submission `fsb_1`, by kind and id."""
-    rows = [{"submission_id": "fsb_1", "copy_id": one, "kind": kind} for kind, one in found]
-    core.db.replies = {
-        "UPDATE forms_copies": rows,
-        "DELETE FROM forms_copies": len(rows),
-        "FROM forms_copies": rows,
-    }
-    return all_copies(core)
-
-
-async def sent_to_anna(core: FakeContext) -> str:
-    core.subscribers.person("sub_1")
-    body = SendBody(subscriber_id="sub_1", text="Name: Ann")
-    return (await core.messages.queue(FakeTx(), PROJECT, body)).message_id
-
-
-async def blanked(
-    core: FakeContext, to: Copies, *, tickets: bool = True, last: bool = False
-) -> None:
-    """Runs the job that blanks the copies of `fsb_1`."""
+async def deleted(core: MemoryCore, *targets: dict[str, Any]) -> str:
+    """Deletes a submission of Anna's to a form with these routes; returns its id."""
     async with core.db.transaction() as tx:
-        await to.erase(tx, PROJECT, ["fsb_1"], tickets=tickets)
-    [new] = core.jobs.named(FORGET)
-    core.jobs.enqueued.clear()
-    job = claimed(replace(new, payload={**new.payload, "last": last}))
-    await to.blank(FakeJobContext(core.db), [job])
+        sent = await submitted(core, tx, *targets)
+        await core.get(Submissions).delete(tx, PROJECT, FORM_ID, sent.submission_id)
+    return sent.submission_id
 
 
-async def test_what_was_copied_nowhere_needs_no_job(core: FakeContext) -> None:
-    nowhere = copies(core)
+async def submitted(core: MemoryCore, tx: Tx, *targets: dict[str, Any]) -> Submission:
+    """Anna's submission to a form with these routes."""
+    anna = await core.person(tx, tags=["staff"])
+    form = await add_form(tx, routes=routes(*targets))
+    return await submit(core, tx, form, subscriber=anna)
+
+
+async def forgets(core: MemoryCore) -> list[Job]:
+    """The jobs that blank copies, in order, also those that a test has run."""
+    async with core.db.read() as tx:
+        return await core.jobs_named(tx, FORGET)
+
+
+async def message_to_anna(core: MemoryCore) -> Message:
+    async with core.db.read() as tx:
+        [message] = await core.messages_queued(tx)
+    return message
+
+
+async def set_status(core: MemoryCore, status: str) -> None:
+    """Puts the message to Anna into this status."""
     async with core.db.transaction() as tx:
-        await nowhere.erase(tx, PROJECT, ["fsb_1"], tickets=True)
-
-    assert core.jobs.enqueued == []
+        await tx.execute("UPDATE core_messages SET status = :status", {"status": status})
 
 
-async def test_copies_are_blanked_and_looked_at_once_more(core: FakeContext) -> None:
-    message_id = await sent_to_anna(core)
-    await blanked(core, copies(core, ("subscriber", message_id)))
+async def test_what_was_copied_nowhere_needs_no_job(core: MemoryCore) -> None:
+    await deleted(core, {"kind": "webhook"})
 
-    assert core.messages.by_id[message_id].content == OutgoingMessage("")
-    [again] = core.jobs.named(FORGET)
+    assert await forgets(core) == []
+
+
+async def test_copies_are_blanked_and_looked_at_once_more(core: MemoryCore) -> None:
+    await deleted(core, TO_ANNA)
+    [first] = await forgets(core)
+    await core.run(first)
+
+    assert (await message_to_anna(core)).content == OutgoingMessage("")
+    _, again = await forgets(core)
     assert again.payload["last"]
     assert again.run_at_ms == core.clock.now_ms() + AGAIN_AFTER_S * 1000
-    assert core.db.params_of("DELETE FROM forms_copies") == []
 
 
-async def test_what_is_being_sent_is_waited_for(core: FakeContext) -> None:
-    message_id = await sent_to_anna(core)
-    core.messages.by_id[message_id] = replace(core.messages.by_id[message_id], status="sending")
-    await blanked(core, copies(core, ("subscriber", message_id)), last=True)
+async def test_what_is_being_sent_is_waited_for(core: MemoryCore) -> None:
+    await deleted(core, TO_ANNA)
+    await set_status(core, "sending")
+    for number in range(2):
+        await core.run((await forgets(core))[number])
+    text = (await message_to_anna(core)).content.text
+    await set_status(core, "sent")
+    *_, third = await forgets(core)
+    await core.run(third)
 
-    assert len(core.jobs.named(FORGET)) == 1
-    assert core.db.params_of("DELETE FROM forms_copies") == []
+    assert text.endswith("Ann")
+    assert (await message_to_anna(core)).content == OutgoingMessage("")
+    assert len(await forgets(core)) == 3
 
 
-async def test_after_the_last_look_nothing_says_where_the_copies_were(core: FakeContext) -> None:
-    await blanked(core, copies(core, ("subscriber", await sent_to_anna(core))), last=True)
+async def test_after_the_last_look_nothing_says_where_the_copies_were(core: MemoryCore) -> None:
+    submission_id = await deleted(core, TO_ANNA)
+    found = []
+    for number in range(2):
+        await core.run((await forgets(core))[number])
+        async with core.db.read() as tx:
+            found.append(len(await copy_store.find(tx, PROJECT, [submission_id])))
 
-    assert core.jobs.enqueued == []
-    assert len(core.db.params_of("DELETE FROM forms_copies")) == 1
+    assert found == [1, 0]
+    assert len(await forgets(core)) == 2
 
 
-@pytest.mark.parametrize("tickets", [True, False])
-async def test_a_ticket_forgets_its_submission_where_that_is_said(
-    core: FakeContext, tickets: bool
+async def test_a_ticket_forgets_a_submission_that_was_deleted_by_hand(
+    core: MemoryCore, desk: Desk
 ) -> None:
-    await blanked(core, copies(core, ("ticket", "tkt_1")), tickets=tickets)
+    submission_id = await deleted(core, TO_TICKET)
+    await core.run(*await forgets(core))
 
-    assert core.peers.tickets.forgotten == ([(PROJECT, "form", "fsb_1")] if tickets else [])
-
-
-async def test_a_mailing_forgets_what_it_said(core: FakeContext) -> None:
-    await staff(core)
-    [lead] = await led(core, TO_STAFF)
-    await blanked(core, copies(core, ("tag", lead.id or "")))
-
-    [mailing] = core.mailings.by_id.values()
-    assert mailing.status == "cancelled"
-    assert "Ann" not in mailing.content
+    assert desk.forgotten == [(PROJECT, "form", submission_id)]
 
 
-async def test_a_person_who_is_erased_takes_their_copies_along(core: FakeContext) -> None:
-    await copies(core, ("ticket", "tkt_1")).erase_person(PROJECT, "sub_1")
+async def test_a_ticket_remembers_a_submission_that_was_too_old(
+    core: MemoryCore, desk: Desk
+) -> None:
+    async with core.db.transaction() as tx:
+        await submitted(core, tx, TO_TICKET)
+        await core.get(Submissions).purge(tx, core.clock.now_ms() + 1, spam=False, limit=10)
+    await core.run(*await forgets(core))
 
-    [job] = core.jobs.named(FORGET)
-    assert (job.payload["submission_ids"], job.payload["tickets"]) == (["fsb_1"], True)
+    assert desk.forgotten == []
+
+
+async def test_a_mailing_forgets_what_it_said(core: MemoryCore) -> None:
+    await deleted(core, TO_STAFF)
+    async with core.db.read() as tx:
+        [before] = await core.mailings.list_any(tx, ended=False, limit=10)
+    await core.run(*await forgets(core))
+
+    async with core.db.read() as tx:
+        [after] = await core.mailings.list_any(tx, ended=True, limit=10)
+    assert (before.total, after.status) == (1, "cancelled")
+    assert ("Ann" in before.content, "Ann" in after.content) == (True, False)
+
+
+async def test_a_person_who_is_erased_takes_their_copies_along(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        sent = await submitted(core, tx, TO_TICKET)
+    hook = core.service.plugins.hook
+    for erased in hook.erase_subscriber(project_id=PROJECT, subscriber_id="sub_1"):
+        await erased
+
+    [job] = await forgets(core)
+    assert (job.payload["submission_ids"], job.payload["tickets"]) == ([sent.submission_id], True)

@@ -1,202 +1,183 @@
-"""The rules of what is sent in, built from fakes."""
+"""The rules of submissions."""
 
 import io
-from dataclasses import asdict, replace
-from typing import Any
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from msgsvc_core.db import Tx
+from msgsvc_core.files import StoredFile
 from msgsvc_core.jobs import NewJob, Stopping
-from msgsvc_core.kernel.clock import DAY_MS
-from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.kernel.json import to_json
-from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
-from msgsvc_devkit.fakes.database import Reply
-from msgsvc_forms import plugin
+from msgsvc_devkit.contexts import JobInTest, claimed
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from msgsvc_forms import jobs
 from msgsvc_forms.copies import FORGET
-from msgsvc_forms.jobs import CHUNK, Removal
-from msgsvc_forms.models import NewSubmission, Submission
+from msgsvc_forms.models import Submission
 from msgsvc_forms.service import EMPTY_SPAM, REMOVE
-from msgsvc_forms.settings import FormsSettings
-from msgsvc_forms.submissions import OPERATION
+from msgsvc_forms.submissions import OPERATION, Submissions
+from plugins.areas.forms.tests.unit.order import (
+    FORM_ID,
+    Till,
+    add_form,
+    handler_of,
+    kept,
+    submit,
+)
 
-from .order import FORM, SENT_IN, form_of, submissions, tables, tx_of, with_file
+#: Removes what is older than the settings say.
+PURGE = "forms.purge"
 
-ANN = NewSubmission(FORM, "web", {"name": "Ann"}, "en")
-
-
-@pytest.fixture
-def core() -> FakeContext:
-    return plugin_context(plugin=plugin)
-
-
-def removal(core: FakeContext, **settings: Any) -> Removal:
-    return Removal(
-        clock=core.clock, submissions=submissions(core), settings=FormsSettings(**settings)
-    )
+DAY_S = 24 * 3600
 
 
-async def stored_file(core: FakeContext) -> str:
-    content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
-    return (await core.files.add(FakeTx(), PROJECT, filename="a.png", content=content)).file_id
-
-
-async def test_what_is_sent_in_is_an_event_and_is_charged_once(core: FakeContext) -> None:
-    kept = await submissions(core).submit(tx_of(), ANN)
-
-    [event], [charge] = core.events.emitted, core.billing.charges
-    assert (event.name, event.data["submission_id"]) == ("form.submitted", kept.submission_id)
-    assert event.data["answers"] == [{"key": "name", "type": "text", "value": "Ann"}]
-    assert (charge.operation, charge.resource_id) == (OPERATION, kept.submission_id)
-
-
-async def test_the_same_sent_twice_is_what_came_first(core: FakeContext) -> None:
-    tx = tx_of(FORM, SENT_IN, others={"INSERT INTO forms_submissions": 0})
-    there = await submissions(core).submit(tx, replace(ANN, once_key="digest"))
-
-    assert there == SENT_IN
-    assert (core.events.emitted, core.billing.charges) == ([], [])
-
-
-async def test_spam_is_kept_and_nothing_follows_from_it(core: FakeContext) -> None:
-    tx = tx_of()
-    await submissions(core).submit(tx, replace(ANN, spam="honeypot"))
-
-    assert tx.params_of("INSERT INTO forms_submissions")[0]["spam"] == "honeypot"
-    assert (core.events.emitted, core.billing.charges) == ([], [])
-
-
-async def test_a_form_that_was_deleted_meanwhile_takes_nothing(core: FakeContext) -> None:
-    tx = tx_of(None)
-    with pytest.raises(NotFound):
-        await submissions(core).submit(tx, ANN)
-
-    assert tx.params_of("INSERT INTO forms_submissions") == []
-
-
-async def test_what_is_not_paid_for_is_refused_at_the_end(core: FakeContext) -> None:
-    core.billing.refused.add(OPERATION)
-
-    with pytest.raises(BillingBlocked):
-        await submissions(core).submit(tx_of(), ANN)
-
-
-async def test_the_files_of_an_answer_stay(core: FakeContext) -> None:
-    file_id = await stored_file(core)
-    fields = [{"key": "photo", "type": "file", "label": "Photo?"}]
-    photo = {"filename": "a.png", "mime_type": "image/png", "size": 4, "type": "image"}
-    given = {"photo": [{"file_id": file_id, **photo}]}
-    await submissions(core).submit(
-        tx_of(), NewSubmission(form_of(fields=fields), "web", given, "en")
-    )
-
-    assert core.files.kept == {file_id}
-
-
-async def test_where_a_submission_went_is_kept_for_its_copies_to_be_found(
-    core: FakeContext,
+async def test_what_is_sent_in_is_an_event_and_is_charged_once(
+    core: MemoryCore, tx: Tx, till: Till
 ) -> None:
-    core.subscribers.person()
-    to_anna = [{"to": {"kind": "subscriber", "subscriber_id": "sub_1"}}]
-    tx = tx_of()
-    await submissions(core).submit(tx, replace(ANN, form=form_of(routes=to_anna)))
+    sent = await submit(core, tx, await add_form(tx))
 
-    [copy] = tx.rows["forms_copies"]
-    assert (copy["kind"], copy["copy_id"]) == ("subscriber", *core.messages.by_id)
+    [event] = core.emitted
+    assert (event.name, event.data["submission_id"]) == ("form.submitted", sent.submission_id)
+    assert event.data["answers"] == [{"key": "name", "type": "text", "value": "Ann"}]
+    assert till.charged == [(OPERATION, sent.submission_id)]
 
 
-async def test_what_was_no_spam_is_taken_as_if_it_had_just_come(core: FakeContext) -> None:
-    spam = replace(SENT_IN, spam="too_fast")
-    cleared = await submissions(core).clear_spam(tx_of(FORM, spam), PROJECT, "frm_1", "fsb_1")
+async def test_the_same_sent_twice_is_what_came_first(core: MemoryCore, tx: Tx, till: Till) -> None:
+    form = await add_form(tx)
+    first = await submit(core, tx, form, once_key="digest")
+    again = await submit(core, tx, form, once_key="digest", answers={"name": "Boris"})
 
+    assert again == first
+    assert core.event_names == ["form.submitted"]
+    assert len(till.charged) == 1
+
+
+async def test_the_files_of_an_answer_stay(core: MemoryCore) -> None:
+    async def stored(tx: Tx) -> StoredFile:
+        content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+        return await core.files.add(tx, PROJECT, filename="a.png", content=content)
+
+    async with core.db.transaction() as tx:
+        form = await add_form(tx, fields=[{"key": "photo", "type": "file", "label": "Photo?"}])
+        sent, unsent = await stored(tx), await stored(tx)
+        photo = {"filename": "a.png", "mime_type": "image/png", "size": 72, "type": "image"}
+        await submit(core, tx, form, answers={"photo": [{"file_id": sent.file_id, **photo}]})
+    core.clock.advance(30 * DAY_S)
+    await core.run(NewJob("core.purge_files"))
+
+    async with core.db.read() as tx:
+        left = await core.files.get_many(tx, PROJECT, [sent.file_id, unsent.file_id])
+    assert [file.file_id for file in left] == [sent.file_id]
+
+
+async def test_what_was_no_spam_is_taken_as_if_it_had_just_come(
+    core: MemoryCore, tx: Tx, till: Till
+) -> None:
+    spam = await submit(core, tx, await add_form(tx), spam="too_fast")
+    before = list(core.emitted), list(till.charged)
+    cleared = await core.get(Submissions).clear_spam(tx, PROJECT, FORM_ID, spam.submission_id)
+
+    assert before == ([], [])
     assert cleared.spam is None
-    assert core.events.names == ["form.submitted"]
-    assert [charge.resource_id for charge in core.billing.charges] == ["fsb_1"]
+    assert await kept(tx) == [cleared]
+    assert core.event_names == ["form.submitted"]
+    assert till.charged == [(OPERATION, spam.submission_id)]
 
 
-async def test_what_was_cleared_before_is_not_charged_again(core: FakeContext) -> None:
-    tx = tx_of(FORM, SENT_IN, others={"UPDATE forms_submissions SET spam": 0})
+async def test_what_was_cleared_before_is_not_charged_again(
+    core: MemoryCore, tx: Tx, till: Till
+) -> None:
+    sent = await submit(core, tx, await add_form(tx))
     with pytest.raises(Conflict):
-        await submissions(core).clear_spam(tx, PROJECT, "frm_1", "fsb_1")
+        await core.get(Submissions).clear_spam(tx, PROJECT, FORM_ID, sent.submission_id)
 
-    assert (core.events.emitted, core.billing.charges) == ([], [])
-
-
-async def test_what_is_deleted_by_hand_goes_out_of_tickets_too(core: FakeContext) -> None:
-    copy = [{"submission_id": "fsb_1", "copy_id": "msg_1", "kind": "subscriber"}]
-    tx = tx_of(FORM, SENT_IN, others={"FROM forms_copies": copy})
-    await submissions(core).delete(tx, PROJECT, "frm_1", "fsb_1")
-    await submissions(core).purge(tx, 1, spam=False, limit=10)
-
-    assert [job.payload["tickets"] for job in core.jobs.named(FORGET)] == [True, False]
+    assert core.event_names == ["form.submitted"]
+    assert len(till.charged) == 1
 
 
-async def test_files_go_with_their_submission_but_for_those_of_a_ticket(core: FakeContext) -> None:
-    gone, stays = await stored_file(core), await stored_file(core)
-    ticket = to_json([{"route": 0, "kind": "ticket", "status": "done", "id": "tkt_1"}])
-    old = [with_file(gone), with_file(stays, submission_id="fsb_2", leads=ticket)]
-    await submissions(core).purge(tx_of(FORM, *old), 1, spam=False, limit=10)
+async def test_what_is_deleted_by_hand_goes_out_of_tickets_too(core: MemoryCore, tx: Tx) -> None:
+    form = await add_form(tx, routes=[{"to": {"kind": "ticket"}}])
+    first, second = [await submit(core, tx, form) for _ in range(2)]
+    await core.get(Submissions).delete(tx, PROJECT, FORM_ID, first.submission_id)
+    await core.get(Submissions).purge(tx, core.clock.now_ms() + 1, spam=False, limit=10)
 
-    assert list(core.files.stored) == [stays]
+    forgets = [job.payload for job in await core.jobs_named(tx, FORGET)]
+    assert [(each["submission_ids"], each["tickets"]) for each in forgets] == [
+        ([first.submission_id], True),
+        ([second.submission_id], False),
+    ]
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
 
 
-def in_parts(core: FakeContext, *sizes: int) -> FakeJobContext:
-    """Tables that find so many submissions, one look after another."""
-    left = [[asdict(SENT_IN)] * size for size in sizes]
-    found: dict[str, Reply] = {
-        "DELETE FROM forms_submissions": 1,
-        "FROM forms_submissions": lambda _: left.pop(0),
-    }
-    core.db.replies = tables(others=found)
-    return FakeJobContext(core.db)
+@pytest.mark.parametrize(
+    ("core", "left"),
+    [({}, ["sent 8", "sent 0", "spam 29"]), ({"submission_days": 7}, ["sent 0", "spam 29"])],
+    indirect=["core"],
+)
+async def test_spam_is_kept_for_a_month_and_the_rest_as_long_as_the_settings_say(
+    core: MemoryCore, left: list[str]
+) -> None:
+    async with core.db.transaction() as tx:
+        form = await add_form(tx)
+        for name, then_days in (("spam 31", 2), ("spam 29", 21), ("sent 8", 8), ("sent 0", 0)):
+            spam = "honeypot" if name.startswith("spam") else None
+            await submit(core, tx, form, answers={"name": name}, spam=spam)
+            core.clock.advance(then_days * DAY_S)
+    ctx = await core.run(NewJob(PURGE))
 
-
-async def test_spam_is_kept_for_a_month_and_the_rest_for_good(core: FakeContext) -> None:
-    ctx = in_parts(core, 0)
-    await removal(core).purge(ctx, [claimed(NewJob("forms.purge"))])
-
-    [params] = core.db.params_of("created_at_ms < :before_ms")
-    assert params["before_ms"] == core.clock.now_ms() - 30 * DAY_MS
+    async with core.db.read() as tx:
+        found = [*await kept(tx), *await kept(tx, spam=True)]
+    assert [each.ordered[0]["value"] for each in found] == left
     assert len(ctx.completed) == 1
 
 
-async def test_the_rest_goes_after_as_many_days_as_the_settings_say(core: FakeContext) -> None:
-    await removal(core, submission_days=7).purge(in_parts(core, CHUNK, 3, 0), [])
+class Steps(JobInTest):
+    """Counts its transactions."""
 
-    looks = core.db.params_of("created_at_ms < :before_ms")
-    ages = [(core.clock.now_ms() - params["before_ms"]) // DAY_MS for params in looks]
-    assert ages == [30, 30, 7]
+    def __init__(self, core: MemoryCore) -> None:
+        super().__init__(core.db)
+        self.count = 0
 
-
-@pytest.mark.parametrize("name", [REMOVE, EMPTY_SPAM])
-async def test_much_is_removed_in_small_transactions(core: FakeContext, name: str) -> None:
-    ctx = in_parts(core, CHUNK, CHUNK, 0)
-    payload = {"project_id": PROJECT, "form_id": "frm_1", "until_ms": 5}
-    run = {spec.name: spec.handler for spec in removal(core).specs}[name]
-    await run(ctx, [claimed(NewJob(name, payload))])
-
-    assert core.db.commits == 3
-    assert len(core.db.params_of("DELETE FROM forms_forms")) == (1 if name == REMOVE else 0)
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        self.count += 1
+        return super().transaction()
 
 
-async def test_a_runner_that_stops_removes_nothing_more(core: FakeContext) -> None:
-    ctx = in_parts(core)
+async def test_much_that_is_old_is_removed_in_small_transactions(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "CHUNK", 2)
+    async with core.db.transaction() as tx:
+        form = await add_form(tx)
+        for _ in range(3):
+            await submit(core, tx, form, spam="honeypot")
+    core.clock.advance(31 * DAY_S)
+    steps = Steps(core)
+    await handler_of(core, PURGE)(steps, [])
+
+    async with core.db.read() as tx:
+        assert await kept(tx, spam=True) == []
+    assert steps.count == 2
+
+
+@pytest.mark.parametrize("name", [REMOVE, EMPTY_SPAM, PURGE])
+async def test_a_runner_that_stops_removes_nothing_more(core: MemoryCore, name: str) -> None:
+    ctx = JobInTest(core.db)
     ctx.is_stopping = True
-    payload = {"project_id": PROJECT, "form_id": "frm_1", "until_ms": 5}
+    payload = {"project_id": PROJECT, "form_id": FORM_ID, "until_ms": 5}
 
-    for run in (removal(core).remove, removal(core).empty_spam, removal(core).purge):
-        with pytest.raises(Stopping):
-            await run(ctx, [claimed(NewJob("any", payload))])
+    with pytest.raises(Stopping):
+        await handler_of(core, name)(ctx, [claimed(NewJob(name, payload))])
 
 
 def test_a_submission_of_a_ticket_is_known_by_a_route_that_led_there() -> None:
-    def led(**lead: Any) -> Submission:
-        return replace(SENT_IN, leads=to_json([{"route": 0, "id": None, **lead}]))
+    def led(kind: str, status: str) -> Submission:
+        leads = to_json([{"route": 0, "id": None, "kind": kind, "status": status}])
+        return Submission(PROJECT, "fsb_1", FORM_ID, 1, "web", None, "en", None, "[]", leads, 0)
 
-    assert led(kind="ticket", status="done").is_ticket
-    assert not led(kind="ticket", status="failed").is_ticket
-    assert not led(kind="subscriber", status="done").is_ticket
+    assert led("ticket", "done").is_ticket
+    assert not led("ticket", "failed").is_ticket
+    assert not led("subscriber", "done").is_ticket
