@@ -14,13 +14,7 @@ from msgsvc_auth.platforms.sealing import VisitSeal
 from msgsvc_auth.platforms.visits import JOB, PlatformVisits
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.channels import (
-    ChannelUser,
-    DeliveryError,
-    PlatformPerson,
-    PlatformSignInRefused,
-    Reason,
-)
+from msgsvc_core.channels import ChannelUser, DeliveryError, PlatformPerson, Reason
 from msgsvc_core.jobs import Job, Retry
 from msgsvc_core.kernel.errors import Forbidden, NotFound
 from msgsvc_core.security import DecryptionError, digest
@@ -113,14 +107,12 @@ async def test_nothing_is_exchanged_for_a_sign_in_that_is_over(
 ) -> None:
     job = await browser.visit()
     if why == "another visit":
-        await browser.leave()
-    if why == "failed":
-        browser.page.failures = [PlatformSignInRefused("unknown person")]
-        await core.run(job)
-        browser.page.exchanged.clear()
+        await browser.visit()
     async with core.db.transaction() as tx:
         if why == "gone":
             await tx.execute("DELETE FROM auth_sessions")
+        if why == "failed":
+            await tx.execute("UPDATE auth_platform_visits SET status = 'failed'")
         if why == "confirmed by the bot":
             await say_yes(core, tx, browser.session)
     await core.run(job)
