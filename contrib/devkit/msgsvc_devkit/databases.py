@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from msgsvc_core.db import Database, MigrationSource, migrate
+from msgsvc_core.db import Database, MigrationSource
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_devkit.images import shared_images
 from msgsvc_devkit.memory import MEMORY_URL, MemoryBackend, MemoryDatabase
@@ -108,7 +108,7 @@ class PostgresDatabases:
         key = tuple(source.owner for source in sources)
         if key not in self._templates:
             template = await self._create()
-            await migrate(self._url_of(template), sources)
+            await shared_images().migrate_postgres(self._url_of(template), sources)
             self._templates[key] = template
         if self._free.get(key):
             return self._free[key].pop()
