@@ -11,7 +11,7 @@ from msgsvc_core.service import Service
 from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
 from msgsvc_core.subscribers.contacts.models import ContactKind
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import Subscribe
 from tests.api.test_export import PATH, rows_of
@@ -59,7 +59,7 @@ async def test_contacts_go_with_their_subscriber(
 
 async def reseal(service: Service, *keys: str) -> None:
     job = Resealing(secrets=SecretBox(keys), columns=service.sealed_columns)
-    await job.reseal(FakeJobContext(service.db), [])
+    await job.reseal(JobInTest(service.db), [])
 
 
 @pytest.mark.both_databases
@@ -140,6 +140,6 @@ async def test_contacts_of_an_earlier_release_are_hashed_by_the_hourly_job(
     async with service.db.read() as tx:
         assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == []
     job = Resealing(secrets=service.secrets, columns=service.sealed_columns)
-    await job.reseal(FakeJobContext(service.db), [])
+    await job.reseal(JobInTest(service.db), [])
     async with service.db.read() as tx:
         assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == [ann]

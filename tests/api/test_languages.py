@@ -13,7 +13,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.languages import EVERY_S, LanguageMapping
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_drip import plugin as drip_plugin
 from msgsvc_forms import plugin as forms_plugin
@@ -147,7 +147,7 @@ async def test_people_get_a_language_that_the_operator_adds_if_their_tag_prefers
             "UPDATE core_subscribers SET locale = NULL WHERE subscriber_id = :id", {"id": old}
         )
 
-    await LanguageMapping(languages=LISTED).map(FakeJobContext(before.db), [])
+    await LanguageMapping(languages=LISTED).map(JobInTest(before.db), [])
 
     found = (await tenant.client.get("/v1/subscribers")).json()["data"]
     assert {one["first_name"]: (one["locale"], one["lang"]) for one in found} == {
@@ -160,7 +160,7 @@ async def test_people_get_a_language_that_the_operator_adds_if_their_tag_prefers
         "Old": (None, "en"),
     }
     # A language that is taken away stays with its people.
-    await LanguageMapping(languages=("en", "ru")).map(FakeJobContext(before.db), [])
+    await LanguageMapping(languages=("en", "ru")).map(JobInTest(before.db), [])
     found = (await tenant.client.get("/v1/subscribers")).json()["data"]
     assert {"de", "pt-BR"} < {one["lang"] for one in found}
 

@@ -19,7 +19,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
-from msgsvc_devkit.fakes import claimed
+from msgsvc_devkit.contexts import claimed
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 from tests.api.reading import events_named

@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes import FakeJobContext, claimed
+from msgsvc_devkit.contexts import JobInTest, claimed
 
 #: The kinds of jobs that a channel's lane holds, each with what names its receiver.
 KINDS = {
@@ -25,10 +25,10 @@ def job_of(name: str) -> Job:
 async def test_a_job_does_not_overtake_one_that_failed(service: Service, name: str) -> None:
     first, second = job_of(name), job_of(name)
     with pytest.raises(RuntimeError, match="broke"):
-        async with service.gates.batch(FakeJobContext(), [first]):
+        async with service.gates.batch(JobInTest(service.db), [first]):
             raise RuntimeError("it broke")
 
-    ctx = FakeJobContext()
+    ctx = JobInTest(service.db)
     async with service.gates.batch(ctx, [second]) as batch:
         left = batch.jobs
 
@@ -42,7 +42,7 @@ async def test_a_batch_begins_when_an_earlier_one_of_its_receiver_has_ended(
     order: list[str] = []
 
     async def work(name: str) -> None:
-        async with service.gates.batch(FakeJobContext(), [job_of("message.deliver")]):
+        async with service.gates.batch(JobInTest(service.db), [job_of("message.deliver")]):
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             order.append(f"{name} ends")
@@ -59,8 +59,8 @@ async def test_a_batch_knows_its_channel_and_that_it_is_gone(service: Service) -
     )
 
     async with (
-        service.gates.batch(FakeJobContext(), [there]) as batch,
-        service.gates.batch(FakeJobContext(), [gone]) as lost,
+        service.gates.batch(JobInTest(service.db), [there]) as batch,
+        service.gates.batch(JobInTest(service.db), [gone]) as lost,
     ):
         assert batch.channel is service.channels["messenger_a"]
         assert batch.gate is service.gates["messenger_a"]

@@ -39,7 +39,7 @@ from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.messages.retention import MessagePurge, partition_rule
 from msgsvc_core.telemetry.partition_metrics import PartitionMetrics
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.contexts import JobInTest
 
 pytestmark = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 
@@ -77,7 +77,7 @@ class Purges:
         purge = MessagePurge(
             clock=self.clock, message_days=self.days, partitioning=self.partitioning
         )
-        await purge.purge(FakeJobContext(self.db))
+        await purge.purge(JobInTest(self.db))
 
     async def days_later(self, days: int) -> None:
         """With a purge every two days."""
@@ -305,7 +305,7 @@ async def test_a_purge_leaves_a_table_to_the_one_that_is_about_it(db: Database, 
     other = await asyncpg.connect(url)
     try:
         await other.execute(f"SELECT pg_advisory_lock({lock_key('core_messages')})")
-        tables = await Purges(db).partitioning.maintain(FakeJobContext(db), RULE)
+        tables = await Purges(db).partitioning.maintain(JobInTest(db), RULE)
     finally:
         await other.close()
 

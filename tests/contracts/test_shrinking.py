@@ -20,8 +20,8 @@ from msgsvc_core.jobs.steps import (
     next_step,
     repeat,
 )
-from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit import FakeClock, MemoryCore, settled
+from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.work import Work, enqueue, start, work
 
@@ -46,7 +46,7 @@ async def test_the_file_shrinks_to_its_rows_and_a_reserve(tmp_path: Path) -> Non
         await fill_and_delete(db)
         async with db.read() as tx:
             before = await read_space(tx)
-        await repeat(FakeJobContext(db), partial(shrink_some, db), least=10, most=500)
+        await repeat(JobInTest(db), partial(shrink_some, db), least=10, most=500)
         async with db.read() as tx:
             after = await read_space(tx)
             left = await tx.fetch_val("SELECT COUNT(*) AS count FROM things")
@@ -97,7 +97,7 @@ async def test_a_job_leaves_a_file_with_fewer_free_pages_than_it_names(
 
 
 async def test_a_file_is_looked_at_while_much_is_deleted() -> None:
-    ctx, steps = FakeJobContext(), iter(range(50))
+    ctx, steps = JobInTest(), iter(range(50))
 
     async def step(_tx: Tx, most: int) -> int:
         return most if next(steps) < 45 else 0
@@ -175,7 +175,9 @@ def test_a_step_of_few_rows_stays_as_it_is() -> None:
     assert next_step(2, 2, 1.0) == 2
 
 
-async def test_repeated_steps_begin_small_and_follow_the_time_that_they_take() -> None:
+async def test_repeated_steps_begin_small_and_follow_the_time_that_they_take(
+    core: MemoryCore,
+) -> None:
     counts: list[int] = []
     took_s = iter([0.001, 0.001, 0.5, 0.5, 0.5, 0.01, 0.01])
 
@@ -183,7 +185,7 @@ async def test_repeated_steps_begin_small_and_follow_the_time_that_they_take() -
         counts.append(count)
         return count if len(counts) < 7 else 0, next(took_s)
 
-    await repeat(FakeJobContext(), step, least=10, most=100)
+    await repeat(JobInTest(core.db), step, least=10, most=100)
 
     assert counts == [10, 20, 40, 20, 10, 10, 10]
 
@@ -213,7 +215,7 @@ async def test_others_do_not_wait_long_for_a_step_of_a_file_that_is_nearly_all_f
         async with db.transaction() as tx:
             await tx.execute("DELETE FROM things WHERE number < 59990")
         at_once_s = await db.cut_free_pages(2000)
-        await repeat(FakeJobContext(db), noted, least=10, most=1000)
+        await repeat(JobInTest(db), noted, least=10, most=1000)
     finally:
         await db.disconnect()
 

@@ -34,7 +34,7 @@ from msgsvc_core.db.partitions import PartitionedTable
 from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.messages.retention import MessagePurge
 from msgsvc_core.telemetry.partition_metrics import PartitionMetrics
-from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.contexts import JobInTest
 
 url, now_ms, statements, how = sys.argv[1:]
 left = int(statements)
@@ -68,7 +68,7 @@ async def main():
     partitioning = Partitioning(clock=Clock(), db=db, min_mib=1,
                                 metrics=PartitionMetrics(CollectorRegistry()))
     purge = MessagePurge(clock=Clock(), message_days=8, partitioning=partitioning)
-    await purge.purge(FakeJobContext(db))
+    await purge.purge(JobInTest(db))
     await db.disconnect()
 
 asyncio.run(main())
