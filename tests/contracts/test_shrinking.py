@@ -96,8 +96,8 @@ async def test_a_job_leaves_a_file_with_fewer_free_pages_than_it_names(
     assert before > LEAST_SPARE
 
 
-async def test_a_file_is_looked_at_while_much_is_deleted() -> None:
-    ctx, steps = JobInTest(), iter(range(50))
+async def test_a_file_is_looked_at_while_much_is_deleted(core: MemoryCore) -> None:
+    ctx, steps = JobInTest(core.db), iter(range(50))
 
     async def step(_tx: Tx, most: int) -> int:
         return most if next(steps) < 45 else 0
