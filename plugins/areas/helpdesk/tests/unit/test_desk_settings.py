@@ -1,65 +1,70 @@
-"""Settings of a desk, built from fakes."""
+"""Settings of a desk."""
 
 import json
 
 import pytest
 
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.kernel.time_zones import zone
-from msgsvc_devkit import FakeContext
-from msgsvc_devkit.fakes import PROJECT
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.core import PROJECT
+from msgsvc_helpdesk import desk_store
 from msgsvc_helpdesk.hours import DeskHours
 from msgsvc_helpdesk.hours_models import HoursBody, Opening
 from msgsvc_helpdesk.models import API
+from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.sla_models import SlaBody, Targets
 from msgsvc_helpdesk.sla_settings import REFRESH_JOB, SlaSettings
 
-from .desk_of_fakes import TICKET, new_core, tickets, tx_of, written
+from .desk import add_ticket, now
 
 MONDAY = Opening(day="monday", opens="09:00", closes="18:00")
 SUNDAY = Opening(day="sunday", opens="20:00", closes="24:00")
 
 
 @pytest.fixture
-def core() -> FakeContext:
-    return new_core()
+def hours(core: MemoryCore) -> DeskHours:
+    return core.get(DeskHours)
 
 
-def desk_hours(core: FakeContext) -> DeskHours:
-    return DeskHours(sla=SlaSettings(jobs=core.jobs))
+async def test_hours_are_kept_in_the_order_of_the_week(tx: Tx, hours: DeskHours) -> None:
+    await hours.change(tx, PROJECT, HoursBody(openings=[SUNDAY, MONDAY]))
 
-
-async def test_hours_are_kept_in_the_order_of_the_week(core: FakeContext) -> None:
-    tx = tx_of(others={"INTO helpdesk_desks": 1})
-    await desk_hours(core).change(tx, PROJECT, HoursBody(openings=[SUNDAY, MONDAY]))
-
-    [kept] = tx.params_of("INTO helpdesk_desks")
-    assert [one["day"] for one in json.loads(kept["hours"])["openings"]] == ["monday", "sunday"]
+    assert (await hours.settings(tx, PROJECT)).openings == [MONDAY, SUNDAY]
 
 
 async def test_hours_of_a_newer_version_are_read_without_what_is_not_known(
-    core: FakeContext,
+    tx: Tx, hours: DeskHours
 ) -> None:
     column = json.dumps({"timezone": "Asia/Tokyo", "openings": [], "from_the_future": 1})
-    tx = tx_of(others={"SELECT hours": [{"hours": column}]})
+    await desk_store.write_hours(tx, PROJECT, column)
 
-    assert (await desk_hours(core).of(tx, PROJECT)).zone == zone("Asia/Tokyo")
-
-
-async def test_tickets_follow_changed_hours_where_there_are_targets(core: FakeContext) -> None:
-    with_targets = {"SELECT sla, hours": [{"sla": "{}", "hours": None}], "INTO helpdesk_desks": 1}
-    await desk_hours(core).change(tx_of(others=with_targets), PROJECT, HoursBody())
-    await desk_hours(core).change(tx_of(others={"INTO helpdesk_desks": 1}), PROJECT, HoursBody())
-
-    assert [job.name for job in core.jobs.enqueued] == [REFRESH_JOB]
+    assert (await hours.of(tx, PROJECT)).zone == zone("Asia/Tokyo")
 
 
-async def test_an_urgent_ticket_is_due_by_its_targets(core: FakeContext) -> None:
+async def test_tickets_follow_changed_hours_where_there_are_targets(
+    core: MemoryCore, tx: Tx, hours: DeskHours
+) -> None:
+    await hours.change(tx, PROJECT, HoursBody())
+    without_targets = await core.jobs_named(tx, REFRESH_JOB)
+    # Which refreshes the tickets by itself.
+    await core.get(SlaSettings).change(tx, PROJECT, SlaBody())
+    before = await core.jobs_named(tx, REFRESH_JOB)
+    await hours.change(tx, PROJECT, HoursBody())
+    after = await core.jobs_named(tx, REFRESH_JOB)
+
+    assert without_targets == []
+    assert len(after) == len(before) + 1
+
+
+async def test_an_urgent_ticket_is_due_by_its_targets(core: MemoryCore, tx: Tx) -> None:
     settings = SlaBody(urgent=Targets(first_reply_minutes=15, counted_in="calendar"))
-    sla = {"SELECT sla, hours": [{"sla": settings.model_dump_json(), "hours": None}]}
-    tx = tx_of(TICKET, others=sla)
-    ticket = await tickets(core).set_priority(tx, PROJECT, "tkt_1", "urgent", API)
+    await core.get(SlaSettings).change(tx, PROJECT, settings)
+    ticket = await add_ticket(core, tx)
+    urgent = await core.get(Tickets).set_priority(tx, PROJECT, ticket.ticket_id, "urgent", API)
+    clocks = await core.get(Tickets).sla.of(tx, PROJECT, ticket.ticket_id)
 
-    assert ticket.due_at_ms == written(tx)["due_at_ms"] == core.clock.now_ms() + 15 * MINUTE_MS
-    [clock] = tx.params_of("INTO helpdesk_sla_clocks")
-    assert (clock["target"], clock["state"]) == ("first_reply", "running")
+    assert urgent == await now(core, tx, ticket)
+    assert urgent.due_at_ms == core.clock.now_ms() + 15 * MINUTE_MS
+    assert [(clock.target, clock.state) for clock in clocks] == [("first_reply", "running")]

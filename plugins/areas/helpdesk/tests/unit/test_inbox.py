@@ -1,18 +1,14 @@
-"""The inbox, canned answers, the blocklist and what time does, built from fakes."""
+"""The inbox, canned answers, the blocklist and what time does."""
 
-import io
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from msgsvc_core.api.pagination import next_cursor
-from msgsvc_core.dashboard import PageContext
-from msgsvc_core.dashboard.access import Viewer
-from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.db import DatabaseUnavailable
-from msgsvc_core.jobs import NewJob, Stopping
+from msgsvc_core.content.outgoing import Media
+from msgsvc_core.db import DatabaseUnavailable, Tx
+from msgsvc_core.jobs import JobSpec, NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import (
     BadRequest,
@@ -21,153 +17,131 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.kernel.json import to_json
-from msgsvc_core.members import Member
-from msgsvc_core.members.models import Role
-from msgsvc_core.messages.bodies import SendBody
-from msgsvc_devkit import FakeContext
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
+from msgsvc_core.members.models import UpdateMemberBody
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.contexts import JobInTest, claimed
+from msgsvc_devkit.core import PROJECT
+from msgsvc_helpdesk import entry_store
 from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.canned_models import CannedAnswer, CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
 from msgsvc_helpdesk.dashboard.conversation import LIMIT, Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList
-from msgsvc_helpdesk.inbox import Inbox
-from msgsvc_helpdesk.jobs import LOOK, TicketJobs
-from msgsvc_helpdesk.models import InboxQuery, Ticket
-from msgsvc_helpdesk.settings import HelpdeskSettings
-from msgsvc_helpdesk.sla import SlaClocks
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.inbox import Counts, Inbox
+from msgsvc_helpdesk.jobs import LOOK
+from msgsvc_helpdesk.models import Actor, AgentReply, InboxQuery, Ticket
+from msgsvc_helpdesk.service import Tickets
 
-from .desk_of_fakes import (
-    ENTRY,
-    TICKET,
-    VIRTUAL,
+from .desk import (
+    PHOTO,
+    add_entry,
+    add_file,
+    add_ticket,
+    add_virtual,
+    all_tickets,
+    entries_of,
+    helpdesk,
     hire,
-    new_core,
-    notifications,
-    tables,
-    tickets,
-    tx_of,
+    now,
+    wrote,
 )
-
-HERE = ZoneInfo("UTC")
-
-
-@pytest.fixture
-def core() -> FakeContext:
-    return new_core()
-
+from .pages import open_page
 
 # ---- blocklist ----------------------------------------------------------------------------------
 
 
-def blocklist(core: FakeContext) -> Blocklist:
-    return Blocklist(clock=core.clock, subscribers=core.subscribers)
+async def test_a_subscriber_is_blocked_with_a_reason(core: MemoryCore, tx: Tx) -> None:
+    blocklist, first_ms = core.get(Blocklist), core.clock.now_ms()
+    await blocklist.add(tx, PROJECT, "sub_1", "")
+    core.clock.advance(60)
+    blocked = await blocklist.add(tx, PROJECT, "sub_1", "rude")
+
+    assert (blocked.reason, blocked.created_at_ms) == ("rude", first_ms)
+    assert await blocklist.get(tx, PROJECT, "sub_1") == blocked
 
 
-async def test_a_subscriber_is_blocked_with_a_reason(core: FakeContext) -> None:
-    row = {"project_id": PROJECT, "subscriber_id": "sub_1", "reason": "rude", "created_at_ms": 5}
-    tx = tx_of(others={"FROM helpdesk_blocklist": [row]})
-    blocked = await blocklist(core).add(tx, PROJECT, "sub_1", "rude")
-
-    assert (blocked.reason, blocked.created_at_ms) == ("rude", 5)
-    assert tx.params_of("INTO helpdesk_blocklist")[0]["created_at_ms"] == core.clock.now_ms()
-
-
-async def test_who_is_not_there_is_neither_blocked_nor_let_in(core: FakeContext) -> None:
-    tx = tx_of(others={"DELETE FROM helpdesk_blocklist": 0})
+async def test_who_is_not_there_is_neither_blocked_nor_let_in(core: MemoryCore, tx: Tx) -> None:
+    blocklist = core.get(Blocklist)
 
     with pytest.raises(SubscriberNotFound):
-        await blocklist(core).add(tx, PROJECT, "sub_unknown", "")
+        await blocklist.add(tx, PROJECT, "sub_unknown", "")
     with pytest.raises(NotFound):
-        await blocklist(core).get(tx, PROJECT, "sub_1")
+        await blocklist.get(tx, PROJECT, "sub_1")
     with pytest.raises(NotFound):
-        await blocklist(core).remove(tx, PROJECT, "sub_1")
-    assert tx.params_of("INTO helpdesk_blocklist") == []
+        await blocklist.remove(tx, PROJECT, "sub_1")
+    assert await blocklist.page(tx, PROJECT, None, 10) == []
 
 
 # ---- canned answers -----------------------------------------------------------------------------
 
 
-def canned(core: FakeContext, **settings: Any) -> CannedAnswers:
-    return CannedAnswers(
-        clock=core.clock, config=core.config, settings=HelpdeskSettings(**settings)
-    )
+@pytest.fixture
+def canned(core: MemoryCore) -> CannedAnswers:
+    return core.get(CannedAnswers)
 
 
-def canned_tx(*answers: CannedAnswer, count: int = 0, inserted: int = 1) -> FakeTx:
-    return FakeTx(
-        replies={
-            "SELECT COUNT": [{"many": count}],
-            "INTO helpdesk_canned_answers": inserted,
-            "UPDATE helpdesk_canned_answers": 1,
-            "DELETE FROM helpdesk_canned_answers": len(answers),
-            "FROM helpdesk_canned_answers": [asdict(each) for each in answers],
-        }
-    )
+def saying(text: Any, key: str = "hi") -> CreateCannedBody:
+    return CreateCannedBody.model_validate({"key": key, "text": text})
 
 
-def saying(text: Any, **fields: Any) -> CreateCannedBody:
-    return CreateCannedBody.model_validate({"key": "hi", "text": text, **fields})
-
-
-async def stored(core: FakeContext, text: Any) -> CannedAnswer:
-    return await canned(core).create(canned_tx(), PROJECT, saying(text))
-
-
-async def test_each_customer_is_answered_in_their_language(core: FakeContext) -> None:
-    answer = await stored(core, {"en": "Hi {{ name }}", "ru": "Привет, {{ name }}"})
-    tx = canned_tx(answer)
+async def test_each_customer_is_answered_in_their_language(tx: Tx, canned: CannedAnswers) -> None:
+    await canned.create(tx, PROJECT, saying({"en": "Hi {{ name }}", "ru": "Привет, {{ name }}"}))
     said = [
-        await canned(core).render(tx, PROJECT, "hi", {"name": "Ann"}, lang)
-        for lang in ("en", "ru", "fr")
+        await canned.render(tx, PROJECT, "hi", {"name": "Ann"}, lang) for lang in ("en", "ru", "fr")
     ]
 
     assert [each.text for each in said] == ["Hi Ann", "Привет, Ann", "Hi Ann"]
 
 
-async def test_what_a_variable_lacks_is_named(core: FakeContext) -> None:
-    answer = await stored(core, "Hi {{ name }}")
+async def test_what_a_variable_lacks_is_named(tx: Tx, canned: CannedAnswers) -> None:
+    await canned.create(tx, PROJECT, saying("Hi {{ name }}"))
 
     with pytest.raises(ValidationFailed, match=r"variables.*name"):
-        await canned(core).render(canned_tx(answer), PROJECT, "hi", {}, "en")
+        await canned.render(tx, PROJECT, "hi", {}, "en")
 
 
 @pytest.mark.parametrize("text", ["Hi {{ name", "x" * 5000])
-async def test_what_could_never_be_sent_is_refused(core: FakeContext, text: str) -> None:
-    tx = canned_tx()
+async def test_what_could_never_be_sent_is_refused(
+    tx: Tx, canned: CannedAnswers, text: str
+) -> None:
     with pytest.raises(ValidationFailed):
-        await canned(core).create(
+        await canned.create(
             tx,
             PROJECT,
             CreateCannedBody.model_construct(key="hi", title="", text=text, format="plain"),
         )
 
-    assert tx.params_of("INTO helpdesk_canned_answers") == []
+    assert await canned.page(tx, PROJECT, None, 10) == []
 
 
-async def test_a_project_has_so_many_and_each_key_once(core: FakeContext) -> None:
-    with pytest.raises(Conflict, match="already"):
-        await canned(core).create(canned_tx(inserted=0), PROJECT, saying("Hi"))
-    with pytest.raises(Conflict, match="at most 3"):
-        await canned(core, canned_answers=3).create(canned_tx(count=3), PROJECT, saying("Hi"))
+async def test_a_project_has_so_many_and_each_key_once() -> None:
+    async with helpdesk(canned_answers=2) as core, core.db.transaction() as tx:
+        canned = core.get(CannedAnswers)
+        await canned.create(tx, PROJECT, saying("Hi"))
+        with pytest.raises(Conflict, match="already"):
+            await canned.create(tx, PROJECT, saying("Hello"))
+        await canned.create(tx, PROJECT, saying("Bye", "bye"))
+        with pytest.raises(Conflict, match="at most 2"):
+            await canned.create(tx, PROJECT, saying("Thanks", "thanks"))
+
+        assert (await canned.render(tx, PROJECT, "hi", {}, "en")).text == "Hi"
 
 
-async def test_what_a_change_leaves_out_stays(core: FakeContext) -> None:
-    before = await stored(core, "Hi {{ name }}")
+async def test_what_a_change_leaves_out_stays(
+    core: MemoryCore, tx: Tx, canned: CannedAnswers
+) -> None:
+    before = await canned.create(tx, PROJECT, saying("Hi {{ name }}"))
     core.clock.advance(60)
-    after = await canned(core).update(
-        canned_tx(before), PROJECT, "hi", UpdateCannedBody(title="Greeting")
-    )
+    after = await canned.update(tx, PROJECT, "hi", UpdateCannedBody(title="Greeting"))
 
-    shown = canned(core).shown(after)
+    shown = canned.shown(after)
+    assert await canned.get(tx, PROJECT, "hi") == after
     assert (shown.title, shown.text, shown.variables) == ("Greeting", "Hi {{ name }}", ["name"])
     assert after.updated_at_ms == before.updated_at_ms + 60_000
     for missing in (
-        canned(core).update(canned_tx(), PROJECT, "no", UpdateCannedBody()),
-        canned(core).delete(canned_tx(), PROJECT, "no"),
+        canned.update(tx, PROJECT, "no", UpdateCannedBody()),
+        canned.delete(tx, PROJECT, "no"),
     ):
         with pytest.raises(NotFound):
             await missing
@@ -176,182 +150,116 @@ async def test_what_a_change_leaves_out_stays(core: FakeContext) -> None:
 # ---- the inbox ----------------------------------------------------------------------------------
 
 
-def inbox(core: FakeContext, **settings: Any) -> Inbox:
-    return Inbox(
-        clock=core.clock,
-        sla=SlaClocks(clock=core.clock),
-        settings=HelpdeskSettings(**settings),
-    )
+async def test_a_page_goes_on_where_the_one_before_ended(core: MemoryCore, tx: Tx) -> None:
+    tickets = [await add_ticket(core, tx, last_message_at_ms=ms) for ms in (7, 9, 8, 8)]
+    await add_ticket(core, tx, status="closed")
+    query, shown = InboxQuery(status="open", limit=2), []
+    while True:
+        page, cursor = await core.get(Inbox).page(tx, PROJECT, query)
+        shown.append(page)
+        if cursor is None:
+            break
+        query = query.model_copy(update={"cursor": cursor})
 
-
-COUNTS = {
-    "SELECT (SELECT COUNT(*)": [
-        {
-            "open": 2,
-            "pending": 1,
-            "snoozed": 0,
-            "unassigned": 1,
-            "mine": 1,
-            "overdue": 0,
-            "missed": 0,
-        }
-    ],
-    "SELECT updated_at_ms": [{"updated_at_ms": 77}],
-}
-
-
-async def test_a_page_goes_on_where_the_one_before_ended(core: FakeContext) -> None:
-    many = [
-        replace(TICKET, ticket_id=f"tkt_{number}", last_message_at_ms=number)
-        for number in (9, 8, 7)
-    ]
-    query = InboxQuery(status="open", limit=2)
-    page, cursor = await inbox(core).page(tx_of(*many), PROJECT, query)
-    rest = tx_of(many[2])
-    following = query.model_copy(update={"cursor": cursor})
-    last, none = await inbox(core).page(rest, PROJECT, following)
-
-    assert ([each.ticket_id for each in page], len(last), none) == (["tkt_9", "tkt_8"], 1, None)
-    [asked] = rest.params_of("AS tags FROM helpdesk_tickets t")
-    assert (asked["after_ms"], asked["after_id"]) == (8, "tkt_8")
+    seven, nine, eight, newer_eight = tickets
+    assert shown == [[nine, newer_eight], [eight, seven]]
 
 
 @pytest.mark.parametrize("after", ["x_tkt_1", "5", "5_", "_tkt_1"])
-async def test_a_cursor_that_is_none_of_ours_is_refused(core: FakeContext, after: str) -> None:
-    with pytest.raises(BadRequest):
-        await inbox(core).page(tx_of(), PROJECT, InboxQuery(cursor=next_cursor(after)))
-
-
-async def test_customers_are_overdue_after_as_many_hours_as_the_settings_say(
-    core: FakeContext,
+async def test_a_cursor_that_is_none_of_ours_is_refused(
+    core: MemoryCore, tx: Tx, after: str
 ) -> None:
-    tx = tx_of(others=COUNTS)
-    counts = await inbox(core, unanswered_hours=2).counts(tx, PROJECT, "mem_mia")
-
-    [asked] = tx.params_of("SELECT (SELECT COUNT(*)")
-    assert asked["since_ms"] == core.clock.now_ms() - 2 * HOUR_MS
-    assert (asked["member_id"], counts.open, counts.mine) == ("mem_mia", 2, 1)
+    with pytest.raises(BadRequest):
+        await core.get(Inbox).page(tx, PROJECT, InboxQuery(cursor=next_cursor(after)))
 
 
-async def test_a_list_is_shown_anew_after_a_change_and_after_a_minute(core: FakeContext) -> None:
-    box = inbox(core)
-    first = await box.marker(tx_of(others=COUNTS), PROJECT)
-    changed = {"SELECT updated_at_ms": [{"updated_at_ms": 78}]}
-    second = await box.marker(tx_of(others=changed), PROJECT)
+async def test_customers_are_overdue_after_as_many_hours_as_the_settings_say() -> None:
+    async with helpdesk(unanswered_hours=2) as core, core.db.transaction() as tx:
+        now_ms = core.clock.now_ms()
+        await add_ticket(core, tx, waiting_since_ms=now_ms - 2 * HOUR_MS)
+        await add_ticket(core, tx, waiting_since_ms=now_ms - 2 * HOUR_MS + 1)
+        await add_ticket(core, tx, assignee_id="mem_mia", due_at_ms=now_ms)
+        await add_ticket(core, tx, status="pending", assignee_id="mem_mia")
+        await add_ticket(core, tx, status="snoozed", snoozed_until_ms=now_ms + 1)
+        await add_ticket(core, tx, status="closed")
+        counts = await core.get(Inbox).counts(tx, PROJECT, "mem_mia")
+
+        assert counts == Counts(
+            open=3, pending=1, snoozed=1, unassigned=2, mine=1, overdue=1, missed=1
+        )
+
+
+async def test_a_list_is_shown_anew_after_a_change_and_after_a_minute(
+    core: MemoryCore, tx: Tx
+) -> None:
+    inbox = core.get(Inbox)
+    await add_ticket(core, tx, updated_at_ms=77)
+    first = await inbox.marker(tx, PROJECT)
+    assert await inbox.marker(tx, PROJECT) == first
+    await add_ticket(core, tx, updated_at_ms=78)
+    second = await inbox.marker(tx, PROJECT)
     core.clock.advance(60)
-    third = await box.marker(tx_of(others=changed), PROJECT)
+    third = await inbox.marker(tx, PROJECT)
 
     assert len({first, second, third}) == 3
 
 
-async def open_page(
-    core: FakeContext,
-    tx: FakeTx,
-    *,
-    role: Role = "agent",
-    member: Member | None = None,
-    **query: str,
-) -> PageContext:
-    """A page of the project that somebody has open."""
-    account = core.peers.accounts.account("mia@shop.example", name="Mia")
-    return PageContext(
-        viewer=Viewer(account.account_id, account.email, account.name, is_operator=False),
-        project=await core.projects.get(tx, PROJECT),
-        role=role,
-        member=member,
-        plan=None,
-        lang="en",
-        languages=("en", "ru"),
-        timezone=HERE,
-        clock=core.clock,
-        _=core.texts.into("en"),
-        params={},
-        query=query,
-        form=PostedForm(),
-        root="/dashboard",
-        ip="127.0.0.1",
-        optional_tx=tx,
-    )
+async def listed(core: MemoryCore, tx: Tx, **given: Any) -> dict[str, Any]:
+    """What the list of tickets shows."""
+    return await core.get(TicketList).listed(await open_page(core, tx, **given))
 
 
-def ticket_list(core: FakeContext) -> TicketList:
-    return TicketList(
-        clock=core.clock,
-        members=core.members,
-        inbox=inbox(core),
-        viewers=TicketViewers(clock=core.clock),
-        assignment=tickets(core).assignment,
-    )
+async def test_the_list_shows_open_tickets_unless_it_is_asked_for_others(
+    core: MemoryCore, tx: Tx
+) -> None:
+    await hire(core, tx)
+    opened, closed = await add_ticket(core, tx), await add_ticket(core, tx, status="closed")
+    mias = await add_ticket(core, tx, status="closed", assignee_id="mem_mia")
+    queries: list[dict[str, str]] = [{}, {"status": "all"}, {"status": "closed", "who": "none"}]
+    shown = [await listed(core, tx, **query) for query in queries]
+
+    assert [{each.ticket_id for each in one["tickets"]} for one in shown] == [
+        {opened.ticket_id},
+        {opened.ticket_id, closed.ticket_id, mias.ticket_id},
+        {closed.ticket_id},
+    ]
+    assert (shown[0]["most"], shown[0]["names"]) == (100, {"mem_mia": "Mia"})
 
 
-async def test_the_list_shows_open_tickets_unless_it_is_asked_for_others(core: FakeContext) -> None:
-    hire(core)
-    asked = []
-    queries: list[dict[str, Any]] = [{}, {"status": "all"}, {"status": "closed", "who": "none"}]
-    for query in queries:
-        tx = tx_of(TICKET, others=COUNTS)
-        shown = await ticket_list(core).listed(await open_page(core, tx, **query))
-        asked.append(tx.params_of("AS tags FROM helpdesk_tickets t")[0].get("status"))
+async def test_an_account_without_a_member_has_no_tickets_of_its_own(
+    core: MemoryCore, tx: Tx
+) -> None:
+    mia = await hire(core, tx)
+    await add_ticket(core, tx)
+    mias = await add_ticket(core, tx, assignee_id=mia.member_id)
+    shown = [(await listed(core, tx, member=member, who="me"))["tickets"] for member in (None, mia)]
 
-    assert asked == ["open", None, "closed"]
-    assert (shown["most"], shown["names"]) == (100, {"mem_mia": "Mia"})
+    assert shown == [[], [mias]]
 
 
-async def test_an_account_without_a_member_has_no_tickets_of_its_own(core: FakeContext) -> None:
-    asked = []
-    for member in (None, hire(core)):
-        tx = tx_of(others=COUNTS)
-        await ticket_list(core).listed(await open_page(core, tx, member=member, who="me"))
-        asked.append(tx.params_of("AS tags FROM helpdesk_tickets t")[0]["assignee_id"])
+async def test_an_owner_is_known_by_their_address(core: MemoryCore, tx: Tx) -> None:
+    mia = await hire(core, tx)
 
-    assert asked == ["nobody", "mem_mia"]
-
-
-async def test_an_owner_is_known_by_their_address(core: FakeContext) -> None:
-    mia = hire(core)
-    for role, me in (("owner", mia), ("admin", None)):
-        tx = tx_of(others=COUNTS)
-        shown = await ticket_list(core).listed(
-            await open_page(core, tx, role="owner" if role == "owner" else "admin")
-        )
-
-        assert shown["me"] == me
+    assert (await listed(core, tx, role="owner"))["me"] == mia
+    assert (await listed(core, tx, role="admin"))["me"] is None
 
 
 # ---- conversations ------------------------------------------------------------------------------
 
 
-def conversations(core: FakeContext) -> Conversations:
-    return Conversations(
-        tickets=tickets(core),
-        members=core.members,
-        messages=core.messages,
-        files=core.files,
-        viewers=TicketViewers(clock=core.clock),
-        base_url="http://msgsvc.test",
-    )
-
-
 async def test_what_was_said_is_shown_with_who_said_it_and_whether_it_arrived(
-    core: FakeContext,
+    core: MemoryCore, tx: Tx
 ) -> None:
-    hire(core)
-    sent = await core.messages.queue(
-        FakeTx(), PROJECT, SendBody(subscriber_id="sub_1", text="Here")
-    )
-    answer = replace(
-        ENTRY,
-        entry_id="tmg_2",
-        author="agent",
-        member_id="mem_mia",
-        message_id=sent.message_id,
-    )
-    page = await open_page(core, tx_of(TICKET, entries=(answer, ENTRY)))
-    shown = await conversations(core).page(page, TICKET)
+    mia, ticket = await hire(core, tx), await add_ticket(core, tx)
+    await add_entry(core, tx, ticket)
+    mias = Actor("agent", mia.member_id)
+    await core.get(Tickets).reply(tx, PROJECT, ticket.ticket_id, AgentReply("Here"), mias)
+    shown = await core.get(Conversations).page(await open_page(core, tx), ticket)
 
     asked, answered = shown.entries
     assert (asked.who, asked.message) == ("", None)
-    assert (answered.who, answered.message) == ("Mia", sent)
+    assert answered.who == "Mia"
+    assert [answered.message] == await core.messages_queued(tx)
     assert shown.earlier is None
 
 
@@ -360,177 +268,196 @@ async def test_what_was_said_is_shown_with_who_said_it_and_whether_it_arrived(
     [("https://shop.example/a.png", "https://shop.example/a.png"), ("javascript:alert(1)", "")],
 )
 async def test_a_file_at_another_place_is_a_link_if_it_is_a_web_address(
-    core: FakeContext, url: str, link: str
+    core: MemoryCore, tx: Tx, url: str, link: str
 ) -> None:
-    media = {**asdict(ENTRY), "media": to_json({"type": "image", "url": url, "filename": None})}
-    tx = tx_of(TICKET, others={"FROM helpdesk_entries": [media]})
-    shown = await conversations(core).page(await open_page(core, tx), TICKET)
+    ticket = await add_ticket(core, tx)
+    await add_entry(core, tx, ticket, media=Media("image", url, None))
+    shown = await core.get(Conversations).page(await open_page(core, tx), ticket)
 
     assert shown.entries[0].link == link
 
 
-async def test_a_long_conversation_goes_on_by_a_cursor(core: FakeContext) -> None:
-    many = tuple(replace(ENTRY, entry_id=f"tmg_{number:03}") for number in range(LIMIT, -1, -1))
-    shown = await conversations(core).page(
-        await open_page(core, tx_of(TICKET, entries=many)), TICKET
-    )
+async def test_a_long_conversation_goes_on_by_a_cursor(core: MemoryCore, tx: Tx) -> None:
+    ticket = await add_ticket(core, tx)
+    for number in range(LIMIT + 1):
+        await add_entry(core, tx, ticket, text=str(number), message_ref=f"m{number}")
+    page, conversations = await open_page(core, tx), core.get(Conversations)
+    shown = await conversations.page(page, ticket)
+    rest = await conversations.page(page, ticket, shown.earlier or "")
 
-    assert len(shown.entries) == LIMIT
-    assert shown.entries[0].entry.entry_id == "tmg_001"
-    assert shown.earlier is not None
-
-
-async def test_a_conversation_looks_different_once_something_of_it_does(core: FakeContext) -> None:
-    async def marker(ticket: Ticket = TICKET, **fields: Any) -> str:
-        page = await open_page(core, tx_of(TICKET, entries=(replace(ENTRY, **fields),)))
-        return (await conversations(core).page(page, ticket)).marker
-
-    same = await marker()
-    assert await marker() == same
-    assert await marker(edited_at_ms=5) != same
-    assert await marker(replace(TICKET, updated_at_ms=5)) != same
+    assert [one.entry.text for one in shown.entries] == [str(each) for each in range(1, LIMIT + 1)]
+    assert [one.entry.text for one in rest.entries] == ["0"]
+    assert rest.earlier is None
 
 
-async def test_a_file_is_read_at_the_host_of_the_page_once_it_is_here(core: FakeContext) -> None:
-    content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
-    file = await core.files.add(FakeTx(), PROJECT, filename="a.png", content=content)
-    row = [{"entry_id": "tmg_1", "file_id": file.file_id}]
-    shown = []
-    for status in ("ready", "pending"):
-        core.files.stored[file.file_id] = replace(
-            file, status="ready" if status == "ready" else "pending"
-        )
-        tx = tx_of(TICKET, entries=(ENTRY,), others={"FROM helpdesk_entry_files": row})
-        page = await conversations(core).page(await open_page(core, tx), TICKET)
-        shown.append(page.entries[0].files[0])
+async def test_a_conversation_looks_different_once_something_of_it_does(
+    core: MemoryCore, tx: Tx
+) -> None:
+    async def marker(ticket: Ticket) -> str:
+        return (await core.get(Conversations).page(await open_page(core, tx), ticket)).marker
 
-    assert [each.is_picture for each in shown] == [True, False]
-    assert shown[0].url.startswith("/")
-    assert shown[1].url == ""
+    ticket = await add_ticket(core, tx)
+    entry = await add_entry(core, tx, ticket)
+    before = await marker(ticket)
+    assert await marker(ticket) == before
+    assert await marker(replace(ticket, updated_at_ms=5)) != before
+
+    await entry_store.change(tx, entry, "Now", [], None, 5)
+    assert await marker(ticket) != before
+
+
+async def test_a_file_is_read_at_the_host_of_the_page_once_it_is_here(
+    core: MemoryCore, tx: Tx
+) -> None:
+    ticket, ready = await add_ticket(core, tx), await add_file(core, tx)
+    [pending] = await core.files.receive(core.inbound(tx, wrote()), PROJECT, "sub_1", [PHOTO])
+    for file in (ready, pending):
+        await add_entry(core, tx, ticket, message_ref=file.file_id, file_ids=(file.file_id,))
+    shown = await core.get(Conversations).page(await open_page(core, tx), ticket)
+
+    first, second = [file for entry in shown.entries for file in entry.files]
+    assert (first.is_picture, second.is_picture) == (True, False)
+    assert first.url.startswith("/")
+    assert second.url == ""
 
 
 # ---- time ---------------------------------------------------------------------------------------
 
 
-def jobs(core: FakeContext) -> TicketJobs:
-    return TicketJobs(
-        clock=core.clock,
-        db=core.db,
-        jobs=core.jobs,
-        files=core.files,
-        tickets=tickets(core),
-        notifications=notifications(core),
-        settings=HelpdeskSettings(closed_ticket_days=30),
+def look(core: MemoryCore) -> JobSpec:
+    [spec] = [spec for spec in core.service.job_specs if spec.name == LOOK]
+    return spec
+
+
+async def add_asleep(core: MemoryCore, tx: Tx) -> Ticket:
+    """A ticket whose snooze is over."""
+    return await add_ticket(
+        core, tx, status="snoozed", snoozed_until_ms=core.clock.now_ms(), waiting_since_ms=None
     )
 
 
-def found(core: FakeContext, *held: Ticket, **looks: list[str]) -> FakeJobContext:
-    """Tables in which looks for `snoozed`, `waiting`, `closed` and `left` tickets find these, once."""
-    words = {
-        "snoozed": "snoozed_until_ms <= :now_ms",
-        "waiting": "waiting_since_ms <= :since_ms",
-        "closed": "closed_at_ms <= :until_ms",
-        "left": "assignee_id = :member_id AND status",
-    }
-    left = {name: list(looks.get(name, [])) for name in words}
+async def test_time_wakes_tickets_and_tells_of_customers_who_wait(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        asleep = await add_asleep(core, tx)
+        day_ago_ms = core.clock.now_ms() - DAY_MS
+        waiting = await add_virtual(core, tx, waiting_since_ms=day_ago_ms)
+        await add_virtual(core, tx, waiting_since_ms=day_ago_ms + 1)
+    await core.run(NewJob(LOOK))
 
-    def look(name: str) -> Any:
-        def answer(_params: Any) -> list[dict[str, Any]]:
-            ids, left[name] = left[name], []
-            return [{"project_id": PROJECT, "ticket_id": each} for each in ids]
-
-        return answer
-
-    core.db.replies = tables(*held, others={text: look(name) for name, text in words.items()})
-    return FakeJobContext(core.db)
+    told = [(event.name, event.data["ticket_id"]) for event in core.emitted]
+    assert told == [
+        ("ticket.status_changed", asleep.ticket_id),
+        ("ticket.unanswered_24h", waiting.ticket_id),
+    ]
 
 
-async def test_time_wakes_tickets_and_tells_of_customers_who_wait(core: FakeContext) -> None:
-    asleep = replace(TICKET, status="snoozed", snoozed_until_ms=1)
-    ctx = found(core, asleep, VIRTUAL, snoozed=["tkt_1"], waiting=["tkt_2"])
-    await jobs(core).run_due(ctx, [])
+async def test_what_fails_for_one_ticket_keeps_no_other_one_waiting(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with core.db.transaction() as tx:
+        bad, good = await add_asleep(core, tx), await add_asleep(core, tx)
+    wake = core.get(Tickets).wake
 
-    assert core.events.names == ["ticket.status_changed", "ticket.unanswered_24h"]
-    assert core.db.commits == 2
-
-
-async def test_what_fails_for_one_ticket_keeps_no_other_one_waiting(core: FakeContext) -> None:
-    asleep = replace(VIRTUAL, status="snoozed", snoozed_until_ms=1)
-    ctx = found(core, asleep, snoozed=["tkt_bad", "tkt_2"])
-    usual = core.db.replies["SELECT 1 AS one"]
-
-    def locked(params: Any) -> Any:
-        if params["ticket_id"] == "tkt_bad":
+    async def wake_some(tx: Tx, project_id: str, ticket_id: str) -> None:
+        await wake(tx, project_id, ticket_id)
+        if ticket_id == bad.ticket_id:
             raise RuntimeError("a mistake of ours")
-        return usual
 
-    core.db.replies["SELECT 1 AS one"] = locked
-    await jobs(core).run_due(ctx, [])
+    monkeypatch.setattr(core.get(Tickets), "wake", wake_some)
+    await core.run(NewJob(LOOK))
 
-    assert core.events.names == ["ticket.status_changed"]
+    async with core.db.read() as tx:
+        statuses = [(await now(core, tx, each)).status for each in (bad, good)]
+    assert statuses == ["snoozed", "open"]
 
 
-async def test_a_database_that_is_away_ends_the_look(core: FakeContext) -> None:
-    ctx = found(core, TICKET, snoozed=["tkt_1"])
+async def test_a_database_that_is_away_ends_the_look(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with core.db.transaction() as tx:
+        await add_asleep(core, tx)
 
-    def away(_params: Any) -> Any:
+    async def away(*_: object) -> None:
         raise DatabaseUnavailable("away")
 
-    core.db.replies["SELECT 1 AS one"] = away
+    monkeypatch.setattr(core.get(Tickets), "wake", away)
     with pytest.raises(DatabaseUnavailable):
-        await jobs(core).run_due(ctx, [])
+        await core.run(NewJob(LOOK))
 
 
-async def test_a_runner_that_stops_begins_nothing(core: FakeContext) -> None:
-    ctx = found(core, TICKET, snoozed=["tkt_1"])
-    ctx.is_stopping = True
+async def test_a_runner_that_stops_begins_nothing(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        await add_asleep(core, tx)
+    context = JobInTest(core.db)
+    context.is_stopping = True
 
     with pytest.raises(Stopping):
-        await jobs(core).run_due(ctx, [])
-    assert core.db.commits == 0
+        await look(core).handler(context, [claimed(NewJob(LOOK))])
+    assert core.emitted == []
 
 
-async def test_the_looks_go_on_after_one_that_died(core: FakeContext) -> None:
-    look, *_ = jobs(core).specs
-    assert look.on_dead is not None
-    await look.on_dead(FakeTx(), claimed(NewJob(LOOK)), "killed")
+async def test_the_looks_go_on_after_one_that_died(core: MemoryCore, tx: Tx) -> None:
+    on_dead = look(core).on_dead
+    assert on_dead is not None
+    for _ in range(2):
+        await on_dead(tx, claimed(NewJob(LOOK)), "killed")
 
-    [again] = core.jobs.named(LOOK)
-    assert (again.key, again.run_at_ms) == ("recurring", core.clock.now_ms() + 10_000)
+    [again] = await core.jobs_named(tx, LOOK)
+    assert again.run_at_ms == core.clock.now_ms() + 10_000
 
 
 async def test_the_tickets_of_who_left_are_taken_and_a_failure_is_tried_again(
-    core: FakeContext,
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = replace(TICKET, assignee_id="mem_gone")
-    job = claimed(NewJob(GONE_JOB, {"project_id": PROJECT, "member_id": "mem_gone"}))
-    await jobs(core).unassign_left(found(core, theirs, left=["tkt_1"]), [job])
+    async with core.db.transaction() as tx:
+        mia = await hire(core, tx)
+        first = await add_ticket(core, tx, assignee_id=mia.member_id)
+        await core.members.change(tx, PROJECT, mia.member_id, UpdateMemberBody(role="viewer"))
+        [job] = await core.jobs_named(tx, GONE_JOB)
+    await core.run(job)
 
-    assert core.events.names == ["ticket.assigned"]
-    with pytest.raises(RuntimeError, match="mem_gone"):
-        await jobs(core).unassign_left(found(core, left=["tkt_missing"]), [job])
+    async with core.db.transaction() as tx:
+        assert (await now(core, tx, first)).assignee_id is None
+        await add_ticket(core, tx, assignee_id=mia.member_id)
+    assert core.event_names == ["ticket.assigned"]
 
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError
 
-async def test_tickets_go_so_long_after_their_end_unless_something_was_said_since(
-    core: FakeContext,
-) -> None:
-    old_ms = core.clock.now_ms() - 30 * DAY_MS
-    old = replace(TICKET, status="closed", closed_at_ms=old_ms, last_message_at_ms=old_ms)
-    spoken = replace(VIRTUAL, status="closed", closed_at_ms=old_ms, last_message_at_ms=old_ms + 1)
-    reopened = replace(TICKET, ticket_id="tkt_3", number=3)
-    ctx = found(core, old, spoken, reopened, closed=["tkt_1", "tkt_2", "tkt_3"])
-    await jobs(core).purge(ctx, [])
-
-    [gone] = core.db.params_of("DELETE FROM helpdesk_tickets")
-    assert set(gone.values()) == {PROJECT, "tkt_1"}
+    monkeypatch.setattr(core.get(Tickets), "unassign", fail)
+    with pytest.raises(RuntimeError, match="mem_mia"):
+        await core.run(job)
 
 
-async def test_who_is_erased_leaves_closed_and_empty_tickets(core: FakeContext) -> None:
-    looks = [[{"ticket_id": "tkt_1"}], []]
-    core.db.replies = tables(TICKET, others={"AND erased_at_ms IS NULL": lambda _: looks.pop(0)})
-    await jobs(core).erase(PROJECT, "sub_1")
+async def test_tickets_go_so_long_after_their_end_unless_something_was_said_since() -> None:
+    async with helpdesk(closed_ticket_days=30) as core:
+        async with core.db.transaction() as tx:
+            old_ms = core.clock.now_ms() - 30 * DAY_MS
+            old = {"status": "closed", "closed_at_ms": old_ms, "last_message_at_ms": old_ms}
+            await add_ticket(core, tx, **old)
+            spoken = await add_virtual(core, tx, **{**old, "last_message_at_ms": old_ms + 1})
+            newer = await add_ticket(core, tx, **{**old, "closed_at_ms": old_ms + 1})
+            reopened = await add_ticket(core, tx, last_message_at_ms=old_ms)
+        await core.run(NewJob("helpdesk.purge"))
 
-    [written] = core.db.params_of("UPDATE helpdesk_tickets")
-    assert (written["status"], written["customer_name"], written["subject"]) == ("closed", "", "")
-    assert written["erased_at_ms"] == core.clock.now_ms()
-    assert core.events.emitted == []
+        async with core.db.read() as tx:
+            assert await all_tickets(core, tx) == [spoken, newer, reopened]
+
+
+async def test_who_is_erased_leaves_closed_and_empty_tickets(core: MemoryCore) -> None:
+    async with core.db.transaction() as tx:
+        ticket, other = await add_ticket(core, tx), await add_virtual(core, tx)
+        await add_entry(core, tx, ticket)
+    core.clock.advance(60)
+    [erasing] = core.service.plugins.hook.erase_subscriber(
+        project_id=PROJECT, subscriber_id="sub_1"
+    )
+    await erasing
+
+    async with core.db.read() as tx:
+        erased = await now(core, tx, ticket)
+        assert (erased.status, erased.customer_name, erased.subject) == ("closed", "", "")
+        assert erased.erased_at_ms == erased.closed_at_ms == core.clock.now_ms()
+        assert await entries_of(core, tx, ticket) == []
+        assert await now(core, tx, other) == other
+    assert core.emitted == []

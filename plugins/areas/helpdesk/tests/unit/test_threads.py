@@ -1,4 +1,4 @@
-"""What becomes of a thread that was opened for a ticket, built from fakes."""
+"""What becomes of a thread that was opened for a ticket."""
 
 from typing import Any
 
@@ -7,35 +7,40 @@ import pytest
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.channels.outbox import EXPIRED, SENT
 from msgsvc_core.jobs import NewJob
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, claimed
-from msgsvc_helpdesk.threads import JOB, OpenedThreads
+from msgsvc_devkit import MemoryCore
+from msgsvc_devkit.core import PROJECT
+from msgsvc_helpdesk import thread_store
+from msgsvc_helpdesk.thread_store import TicketThread
+from msgsvc_helpdesk.threads import JOB
 
-from .desk_of_fakes import new_core
+from .desk import add_ticket
 
 
 @pytest.mark.parametrize(
-    ("outcome", "thread", "bound", "said"),
+    ("outcome", "thread", "said"),
     [
-        (SENT, "t1", ["t1"], [("t1", "Thank you")]),
-        (SENT, None, [], [(None, "Thank you")]),
-        ("invalid_message", None, [], [(None, "Thank you")]),
-        (EXPIRED, None, [], []),
+        (SENT, "t1", [("t1", "Thank you")]),
+        (SENT, None, [(None, "Thank you")]),
+        ("invalid_message", None, [(None, "Thank you")]),
+        (EXPIRED, None, []),
     ],
 )
 async def test_a_thread_is_bound_to_its_ticket_and_the_bot_speaks_in_it(
-    outcome: str, thread: str | None, bound: list[str], said: list[tuple[str | None, str]]
+    core: MemoryCore, outcome: str, thread: str | None, said: list[tuple[str | None, str]]
 ) -> None:
-    core = new_core()
-    core.db.replies = {"UPDATE helpdesk_threads": 1, "DELETE FROM helpdesk_threads": 1}
-    ctx, payload = FakeJobContext(core.db), dict[str, Any](project_id=PROJECT, ticket_id="tkt_1")
-    payload |= {"bot": "messenger_a", "chat_id": "chat 1", "lang": "en"}
-    payload |= {"sealed": [core.outbox.seal(OutgoingMessage("Thank you"))]}
-    job = claimed(NewJob(JOB, {**payload, "outcome": outcome, "message_ref": thread}))
+    async with core.db.transaction() as tx:
+        ticket = await add_ticket(core, tx)
+        key = {"project_id": PROJECT, "ticket_id": ticket.ticket_id}
+        key |= {"bot": "messenger_a", "chat_id": "chat 1"}
+        await thread_store.insert(tx, TicketThread(**key, thread=None))
+    payload: dict[str, Any] = {**key, "lang": "en", "outcome": outcome, "message_ref": thread}
+    payload["sealed"] = [core.outbox.seal(OutgoingMessage("Thank you"))]
+    context = await core.run(NewJob(JOB, payload))
 
-    await OpenedThreads(outbox=core.outbox).run(ctx, [job])
-
-    rows = core.db.params_of("UPDATE helpdesk_threads")
-    sent = [one.message for one in core.outbox.sent]
-    assert [row["thread"] for row in rows] == bound
+    async with core.db.read() as tx:
+        sent = [call.message for call in await core.calls(tx) if call.message is not None]
+        found = await thread_store.find(tx, "messenger_a", "chat 1", "t1", 0)
     assert [(message.thread, message.text) for message in sent] == said
-    assert ctx.completed == [job]
+    # Without a thread, none is waited for any more either.
+    assert found == (None if thread is None else TicketThread(**key, thread=thread))
+    assert len(context.completed) == 1
