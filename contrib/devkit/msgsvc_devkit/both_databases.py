@@ -66,10 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     result = yield
-    if not (metafunc.config.getoption("all_databases") or _runs_on_both(metafunc)):
+    calls = metafunc._calls
+    on_sqlite = {_twin_name(call) for call in calls if _database(call.params) == "sqlite"}
+    if on_sqlite and not _runs_on_both(metafunc):
         # Making tests and deselecting them afterwards took a tenth of the collection.
-        calls = metafunc._calls
-        on_sqlite = {_twin_name(call) for call in calls if _database(call.params) == "sqlite"}
         metafunc._calls = [
             call
             for call in calls
@@ -79,10 +79,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 
 def _runs_on_both(metafunc: pytest.Metafunc) -> bool:
-    test, folders = metafunc.definition, metafunc.config.getini(FOLDERS)
-    return any(
-        not mark.args or test.name in mark.args for mark in test.iter_markers(MARKER)
-    ) or any(test.path.is_relative_to(folder) for folder in folders)
+    config, test = metafunc.config, metafunc.definition
+    return (
+        config.getoption("all_databases")
+        or any(not mark.args or test.name in mark.args for mark in test.iter_markers(MARKER))
+        or any(test.path.is_relative_to(folder) for folder in config.getini(FOLDERS))
+    )
 
 
 def function_of(nodeid: str) -> str:
