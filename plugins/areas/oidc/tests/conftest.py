@@ -1,7 +1,7 @@
 """A service with the provider, clients of it, and people's browsers.
 
-The plugin that signs people in is a fake here: what its pages do has tests of its own, and the tests of whole
-sign-ins, from the client's redirect to the bot's button, are in `tests/oidc`.
+The plugin that signs people in does so as a test says: what the pages of `auth` do has tests of its own, and
+the tests of whole sign-ins, from the client's redirect to the bot's button, are in `tests/oidc`.
 """
 
 import base64
@@ -16,14 +16,13 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import ChannelUser, Identity
-from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_devkit.fakes import FakeSignIns
 from msgsvc_oidc import plugin
 from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.journal.store import list_entries
+from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 CALLBACK = "https://app.example/callback"
 
@@ -37,24 +36,13 @@ CHALLENGE = (
 FAST_KEYS = {"signing_alg": "ES256"}
 
 
-class SigningPlugin:
-    """A plugin that signs people in as the test says."""
-
-    def __init__(self, sign_ins: FakeSignIns) -> None:
-        self.sign_ins = sign_ins
-
-    @hookimpl
-    def register_sign_ins(self) -> FakeSignIns:
-        return self.sign_ins
-
-
 @dataclass
 class Visitor:
     """A person and their browser, which keeps cookies and follows no redirect by itself."""
 
     service: Service
     http: httpx2.AsyncClient
-    sign_ins: FakeSignIns
+    sign_ins: ScriptedSignIns
     subscriber: Subscriber
     project_id: str
 
@@ -208,8 +196,8 @@ class Registry:
 
 
 @pytest.fixture
-def sign_ins(clock: Any) -> FakeSignIns:
-    return FakeSignIns(clock=clock)
+def sign_ins(clock: Any) -> ScriptedSignIns:
+    return ScriptedSignIns(clock)
 
 
 @pytest.fixture
@@ -221,10 +209,10 @@ def oidc_settings() -> dict[str, Any]:
 @pytest.fixture
 async def service(
     make_service: Callable[..., Awaitable[Service]],
-    sign_ins: FakeSignIns,
+    sign_ins: ScriptedSignIns,
     oidc_settings: dict[str, Any],
 ) -> Service:
-    plugins = [("signing", SigningPlugin(sign_ins)), ("oidc", plugin)]
+    plugins = [("signing", sign_ins), ("oidc", plugin)]
     return await make_service(
         extra_plugins=plugins, oidc=oidc_settings, base_url="http://msgsvc.test"
     )
@@ -237,7 +225,7 @@ def register(client: httpx2.AsyncClient) -> Registry:
 
 @pytest.fixture
 async def new_visitor(
-    service: Service, sign_ins: FakeSignIns, tenant: Any
+    service: Service, sign_ins: ScriptedSignIns, tenant: Any
 ) -> AsyncIterator[Callable[..., Awaitable[Visitor]]]:
     opened: list[httpx2.AsyncClient] = []
 

@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.kernel.errors import Conflict, RateLimitProject
 from msgsvc_core.plugins.sign_ins import AskedSignIn, DirectSignIn, SignInMethod
 from msgsvc_core.subscribers.models import UpdateSubscriberBody
-from msgsvc_devkit.fakes import FakeSignIns
 from plugins.areas.oidc.tests.conftest import Visitor
+from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 CIBA = "urn:openid:params:grant-type:ciba"
 
@@ -25,7 +25,7 @@ CIBA_CLIENT: dict[str, Any] = {
 }
 
 
-class AskingSignIns(FakeSignIns):
+class AskingSignIns(ScriptedSignIns):
     """Refuses to ask, if the test says so."""
 
     refusal: Exception | None = None
@@ -37,8 +37,8 @@ class AskingSignIns(FakeSignIns):
 
 
 @pytest.fixture
-def sign_ins(clock: Any) -> FakeSignIns:
-    return AskingSignIns(clock=clock)
+def sign_ins(clock: Any) -> ScriptedSignIns:
+    return AskingSignIns(clock)
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_devkit.dashboard import Visitor as DashboardVisitor
 from msgsvc_devkit.dashboard import visitor
-from msgsvc_devkit.fakes import FakeSignIns
 from msgsvc_oidc import plugin
-from plugins.areas.oidc.tests.conftest import CALLBACK, Registry, SigningPlugin, Visitor
+from plugins.areas.oidc.tests.conftest import CALLBACK, Registry, Visitor
+from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 #: What somebody might try to have a page run.
 HOSTILE = "<script>alert(1)</script>\"'{{7*7}}"
@@ -29,12 +29,12 @@ NEW = {
 @pytest.fixture
 async def service(
     make_service: Callable[..., Awaitable[Service]],
-    sign_ins: FakeSignIns,
+    sign_ins: ScriptedSignIns,
     oidc_settings: dict[str, Any],
 ) -> Service:
     return await make_service(
         plugins=("dashboard",),
-        extra_plugins=[("signing", SigningPlugin(sign_ins)), ("oidc", plugin)],
+        extra_plugins=[("signing", sign_ins), ("oidc", plugin)],
         oidc=oidc_settings,
         base_url="http://msgsvc.test",
     )

@@ -12,14 +12,12 @@ import pytest
 import uvicorn
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from msgsvc_core.db import Tx
-from msgsvc_core.plugins.sign_ins import PageSignIn
 from msgsvc_core.service import Service
-from msgsvc_devkit.fakes import FakeSignIns
 from msgsvc_devkit.machine import chromium
 from msgsvc_oidc import plugin
-from plugins.areas.oidc.tests.conftest import SigningPlugin, Visitor
+from plugins.areas.oidc.tests.conftest import Visitor
 from plugins.areas.oidc.tests.devices import DEVICE_CLIENT, poll, start
+from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 pytestmark = pytest.mark.browser
 
@@ -32,25 +30,10 @@ PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 640}}
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 
 
-class SignInsHere(FakeSignIns):
-    """Its pages are at the address of the service, as those of `auth` are."""
-
-    base_url = ""
-
-    async def open_page(self, tx: Tx, request: PageSignIn) -> str:
-        url = await super().open_page(tx, request)
-        return self.base_url + url.removeprefix("https://msgsvc.example")
-
-
 @pytest.fixture
 def backend(databases: dict[str, Any]) -> Any:
     """One database is enough here: a page does not see which it is."""
     return databases["sqlite"]
-
-
-@pytest.fixture
-def sign_ins(clock: Any) -> FakeSignIns:
-    return SignInsHere(clock=clock)
 
 
 @pytest.fixture
@@ -61,18 +44,18 @@ def listener() -> socket.socket:
 @pytest.fixture
 async def service(
     make_service: Callable[..., Awaitable[Service]],
-    sign_ins: SignInsHere,
+    sign_ins: ScriptedSignIns,
     oidc_settings: dict[str, Any],
     listener: socket.socket,
 ) -> Service:
     sign_ins.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    plugins = [("signing", SigningPlugin(sign_ins)), ("oidc", plugin)]
+    plugins = [("signing", sign_ins), ("oidc", plugin)]
     return await make_service(extra_plugins=plugins, oidc=oidc_settings, base_url=sign_ins.base_url)
 
 
 @pytest.fixture
 async def base_url(
-    service: Service, sign_ins: SignInsHere, listener: socket.socket
+    service: Service, sign_ins: ScriptedSignIns, listener: socket.socket
 ) -> AsyncIterator[str]:
     server = uvicorn.Server(uvicorn.Config(service.app, lifespan="off", log_config=None))
     serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -133,9 +133,11 @@ async def test_a_client_that_must_push_is_refused_otherwise(ann, register):
     ],
 )
 async def test_the_whole_request_is_checked_at_once(ann, register, changed, error):
-    refused = await push(ann, await register(), **changed)
+    client = await register()
+    refused = await push(ann, client, **changed)
 
     assert (refused.status_code, refused.json()["error"]) == (400, error)
+    assert await ann.outcomes(client) == [("code", error)]
 
 
 async def test_a_client_with_a_wrong_secret_can_push_nothing(ann, register):
