@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pluggy
 
@@ -107,12 +107,11 @@ class _PluginManager(pluggy.PluginManager):
         return None if options is None else dict(options)
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        owner: Hashable = plugin
-        if not inspect.ismodule(plugin):
-            if name in getattr(plugin, "__dict__", ()):
-                # An object may also have functions of its own.
-                return super().parse_hookimpl_opts(plugin, name)
-            owner = type(plugin)
+        is_module = inspect.ismodule(plugin)
+        if not is_module and name in getattr(plugin, "__dict__", ()):
+            # An object may also have functions of its own.
+            return super().parse_hookimpl_opts(plugin, name)
+        owner = cast("Hashable", plugin if is_module else type(plugin))
         options = _marked(owner, f"{PROJECT}_impl").get(name)
         return None if options is None else dict(options)
 
