@@ -1,5 +1,6 @@
 """Messages with a route: moves, and what ends them."""
 
+from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
@@ -67,6 +68,18 @@ async def test_a_message_that_has_moved_already_stays_as_it_is(core: MemoryCore,
     assert (ended, core.emitted) == ([], [])
     assert await core.messages.find(tx, PROJECT, "msg_1") == moved
     assert len(await core.pending_jobs(tx)) == 1
+
+
+async def test_a_step_that_waits_for_a_report_is_not_left_by_a_late_call(
+    core: MemoryCore, tx: Tx
+) -> None:
+    waiting = await routed(core, tx, status="sending", waits_for="delivered")
+    as_it_was = replace(waiting, status="queued", waits_for=None)
+    ended = await refuse(core, tx, as_it_was)
+
+    assert (ended, core.emitted) == ([], [])
+    assert await core.messages.find(tx, PROJECT, "msg_1") == waiting
+    assert await core.pending_jobs(tx) == []
 
 
 async def test_a_message_without_a_further_step_fails_with_its_reasons(

@@ -397,6 +397,14 @@ async def test_of_a_message_that_is_gone_nothing_is_told(core: MemoryCore, tx: T
     assert core.emitted == []
 
 
+async def test_a_message_that_has_ended_keeps_its_outcome(core: MemoryCore, tx: Tx) -> None:
+    ended = await delivery(core, tx, 1, status="skipped", error="deleted")
+
+    assert await core.service.message_outcomes.settle(tx, [ended]) == []
+    assert await core.messages.find(tx, PROJECT, "msg_1") == ended.message
+    assert core.emitted == []
+
+
 async def test_what_may_have_arrived_is_unknown_and_has_no_flags(core: MemoryCore, tx: Tx) -> None:
     lost = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
     await core.service.message_outcomes.settle(tx, [await delivery(core, tx, 1, lost)])
@@ -520,3 +528,14 @@ async def test_a_failure_that_is_reported_later_is_counted_once(core: MemoryCore
     assert (message.status, message.error) == ("failed", "no phone")
     assert await counts_of(core, tx) == {"sent": 1, "failed": 1}
     assert core.event_names == ["delivery.failed"]
+
+
+async def test_a_message_that_arrived_cannot_be_reported_as_failed(
+    core: MemoryCore, tx: Tx
+) -> None:
+    arrived = await insert_message(tx, status="sent", message_ref="m1", delivered_at_ms=NOW_MS)
+    report = DeliveryReported(update_id="1", message_ref="m1", state="failed", detail="no phone")
+    await core.service.delivery_reports.record(tx, "messenger_a", report)
+
+    assert await core.messages.find(tx, PROJECT, "msg_1") == arrived
+    assert core.emitted == []
