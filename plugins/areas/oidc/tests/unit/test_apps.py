@@ -1,13 +1,10 @@
-"""The command `/apps`, built from fakes."""
+"""The command `/apps`."""
 
 from msgsvc_core.channels import ChannelUser, MessageReceived
-from msgsvc_devkit.fakes import inbound_context
-from msgsvc_oidc.apps.inbound import AppsCommand
+from msgsvc_core.db import Tx
+from msgsvc_devkit.core import MemoryCore
 from msgsvc_oidc.apps.texts import AppTexts, data
 from msgsvc_oidc.consents.models import Consent
-from plugins.areas.oidc.tests.unit.test_parts import Parts, core, parts
-
-__all__ = ["core", "parts"]
 
 #: Ids of the longest form.
 CLIENT_ID = "app_" + "0" * 22
@@ -60,15 +57,10 @@ def test_the_data_of_buttons_fits_every_messenger() -> None:
     assert data("show", 3) == "~apps:show:3"
 
 
-async def test_a_stranger_has_no_apps(parts: Parts) -> None:
-    core = parts.core
-    command = AppsCommand(
-        subscribers=core.subscribers, projects=core.projects, consents=parts.consents, listed=False
-    )
+async def test_a_stranger_has_no_apps(core: MemoryCore, tx: Tx) -> None:
+    [[rule, _]] = core.service.plugins.hook.register_inbound()
     eve = ChannelUser("9", "Eve", None, "en")
     update = MessageReceived(update_id="u1", chat_id="chat-9", user=eve, text="/apps")
-    core.channels.recording("messenger_a")
-    [rule, _] = command.rules()
-    await rule.handler(inbound_context(update, channels=core.channels, outbox=core.outbox))
+    await rule.handler(core.inbound(tx, update, project_id=None))
 
-    assert core.outbox.sent[-1].message.text == "No app has access to your account."
+    assert await core.texts_sent(tx) == ["No app has access to your account."]

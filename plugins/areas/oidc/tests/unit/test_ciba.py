@@ -1,25 +1,20 @@
-"""Backchannel requests without a database: what a request asks for, and the parts from fakes."""
+"""Backchannel requests: what a request asks for, and what is stored of it."""
 
 from dataclasses import replace
 
 import pytest
 
-from msgsvc_core.plugins.sign_ins import DirectSignIn
-from msgsvc_core.subscribers.models import Recipient
-from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import FakeSignIns, FakeTx
-from msgsvc_oidc import plugin
-from msgsvc_oidc.ciba.endpoint import BackchannelEndpoint
+from msgsvc_devkit.core import MemoryCore
 from msgsvc_oidc.ciba.people import HintedPeople
 from msgsvc_oidc.ciba.polling import BackchannelGrants
 from msgsvc_oidc.ciba.questions import BackchannelQuestions
 from msgsvc_oidc.ciba.service import BackchannelRequests
-from msgsvc_oidc.endpoints.client_access import ClientLimit
+from msgsvc_oidc.composition.records import Records
 from msgsvc_oidc.protocol.ciba import BackchannelRequest, backchannel_response, read_request
 from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.parameters import Parameters
 from msgsvc_oidc.settings import OidcSettings
-from plugins.areas.oidc.tests.unit.test_parts import CLIENT, Parts
+from plugins.areas.oidc.tests.unit.provider import CLIENT, polls_of
 
 REQUEST = BackchannelRequest(
     scopes=("openid",),
@@ -29,42 +24,6 @@ REQUEST = BackchannelRequest(
     requested_expiry_s=None,
     number_matching=False,
 )
-
-
-@pytest.fixture
-def parts() -> Parts:
-    return Parts(plugin_context(plugin=plugin, settings=[OidcSettings()]))
-
-
-def people_of(parts: Parts) -> HintedPeople:
-    return HintedPeople(
-        db=parts.core.db,
-        issuers=parts.issuers,
-        keys=parts.keys,
-        subscribers=parts.core.subscribers,
-        grants=parts.grants,
-    )
-
-
-def questions_of(parts: Parts) -> BackchannelQuestions:
-    return BackchannelQuestions(
-        texts=parts.core.texts,
-        issuers=parts.issuers,
-        projects=parts.core.projects,
-        consents=parts.consents,
-        sign_ins=parts.core.peers.sign_ins,
-    )
-
-
-def requests_of(parts: Parts) -> BackchannelRequests:
-    return BackchannelRequests(
-        clock=parts.core.clock,
-        db=parts.core.db,
-        settings=parts.core.settings(OidcSettings),
-        references=parts.references,
-        people=people_of(parts),
-        questions=questions_of(parts),
-    )
 
 
 def parameters(**given: str) -> Parameters:
@@ -117,56 +76,45 @@ def test_the_number_is_a_member_of_the_response_only_if_there_is_one() -> None:
     assert with_number == {**without, "match_number": 42}
 
 
-async def test_a_hint_that_names_nobody_is_an_unknown_user(parts: Parts) -> None:
-    with pytest.raises(OAuthError, match="unknown_user_id"):
-        await people_of(parts).find(CLIENT, replace(REQUEST, hint="nobody"))
-
-
-async def test_the_question_is_of_the_request_alone(parts: Parts) -> None:
-    project = await parts.core.projects.add(FakeTx(), "Shop")
-    client = replace(CLIENT, project_id=project.project_id)
-    person = Recipient("sub_1", "messenger_a", "messenger_a", "active", 0, "en")
-    await questions_of(parts).ask(
-        FakeTx(answers=[[]]), client, REQUEST, person, request_id="cib_1", lifetime_s=60
+async def test_a_request_for_nobody_stores_nothing(core: MemoryCore, records: Records) -> None:
+    requests = BackchannelRequests(
+        clock=core.clock,
+        db=core.db,
+        settings=core.settings(OidcSettings),
+        references=records.references,
+        people=HintedPeople(
+            db=core.db,
+            issuers=records.issuers,
+            keys=records.keys,
+            subscribers=core.subscribers,
+            grants=records.grants,
+        ),
+        questions=BackchannelQuestions(
+            texts=core.texts,
+            issuers=records.issuers,
+            projects=core.projects,
+            consents=records.consents,
+            sign_ins=core.peers.sign_ins,
+        ),
     )
-
-    sign_ins = parts.core.peers.sign_ins
-    assert isinstance(sign_ins, FakeSignIns)
-    asked = sign_ins.latest.request
-    assert isinstance(asked, DirectSignIn)
-    assert (asked.source, asked.source_id, asked.lifetime_s) == ("oidc", "cib_1", 60)
-    assert asked.details == ["Grafana may then:", "• Recognise you when you sign in again"]
-
-
-async def test_a_request_for_nobody_stores_nothing(parts: Parts) -> None:
     with pytest.raises(OAuthError, match="unknown_user_id"):
-        await requests_of(parts).start(CLIENT, replace(REQUEST, hint="nobody"))
+        await requests.start(CLIENT, replace(REQUEST, hint="nobody"))
 
-    assert "oidc_ciba_requests" not in parts.core.db.rows
+    async with core.db.read() as tx:
+        assert await tx.fetch_all("SELECT * FROM oidc_ciba_requests") == []
 
 
-async def test_an_auth_req_id_that_we_did_not_make_costs_no_query(parts: Parts) -> None:
+async def test_an_auth_req_id_that_we_did_not_make_costs_no_query(
+    without_database: MemoryCore,
+) -> None:
+    records = Records(without_database)
     grants = BackchannelGrants(
-        db=parts.core.db,
-        references=parts.references,
-        sign_ins=parts.core.peers.sign_ins,
-        consents=parts.consents,
-        polls=parts.polls,
+        db=without_database.db,
+        references=records.references,
+        sign_ins=without_database.peers.sign_ins,
+        consents=records.consents,
+        polls=polls_of(without_database, records),
     )
 
     with pytest.raises(OAuthError, match="invalid_grant"):
         await grants.take(CLIENT, Parameters([("auth_req_id", "cib_1")]))
-    assert parts.core.db.statements == []
-
-
-def test_the_endpoint_takes_posts(parts: Parts) -> None:
-    endpoint = BackchannelEndpoint(
-        db=parts.core.db,
-        access=parts.access,
-        limit=ClientLimit(limiter=parts.core.limiter, per_minute=1, name="ciba"),
-        requests=requests_of(parts),
-        journal=parts.journal,
-    )
-
-    [route] = endpoint.routes()
-    assert getattr(route, "path", "") == "/oidc/{project_id}/bc-authorize"

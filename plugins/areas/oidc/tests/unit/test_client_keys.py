@@ -4,22 +4,16 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.security.guard import OutboundGuard
-from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import (
-    PROJECT,
-    FakeDatabase,
-    FakeJobContext,
-    FakeJobQueue,
-    FakeTx,
-    claimed,
-)
+from msgsvc_devkit.core import PROJECT, MemoryCore
 from msgsvc_oidc.clients.key_fetcher import KeyFetcher, KeysUnavailable
-from msgsvc_oidc.clients.key_jobs import ClientKeyJobs
 from msgsvc_oidc.clients.remote_keys import FETCH, RemoteKeys
+from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.protocol.client_authentication import names_unknown_key
 from msgsvc_oidc.protocol.clients import Client
+from plugins.areas.oidc.tests.unit.provider import register
 
 URL = "https://app.example/jwks"
 
@@ -50,18 +44,24 @@ def test_a_key_is_unknown_by_its_name(
     assert names_unknown_key(client_of(**changed), assertion) is unknown
 
 
-async def test_keys_are_asked_for_once_a_minute() -> None:
-    clock = FakeClock()
-    jobs = FakeJobQueue(clock)
-    keys = RemoteKeys(clock=clock, jobs=jobs)
-    now_ms = clock.now_ms()
+async def test_keys_are_asked_for_once_a_minute(core: MemoryCore, tx: Tx) -> None:
+    keys, start_ms = RemoteKeys(clock=core.clock, jobs=core.jobs), core.clock.now_ms()
+    client = await register(core, tx, jwks_uri=URL, token_endpoint_auth_method="private_key_jwt")
+    asked_ms = []
+    for wait_s in (0, 59, 1):
+        core.clock.advance(wait_s)
+        await keys.ask(tx, client)
+        found = await core.get(Clients).get(tx, PROJECT, client.client_id)
+        asked_ms.append((found.jwks_asked_at_ms or 0) - start_ms)
 
-    await keys.ask(FakeTx(replies={"UPDATE oidc_clients": 0}), client_of())
-    refused = list(jobs.enqueued)
-    await keys.ask(FakeTx(replies={"UPDATE oidc_clients": 1}), client_of())
+    assert asked_ms == [0, 0, 60_000]
+    [job] = await core.jobs_named(tx, FETCH)
+    assert job.lane == f"oidc-keys:{client.client_id}"
 
-    assert refused == []
-    assert [(job.name, job.lane) for job in jobs.enqueued] == [(FETCH, "oidc-keys:app_1")]
+
+def test_a_client_is_known_to_have_been_asked(core: MemoryCore) -> None:
+    keys, now_ms = RemoteKeys(clock=core.clock, jobs=core.jobs), core.clock.now_ms()
+
     assert not keys.may_ask(client_of(jwks_asked_at_ms=now_ms - 59_999))
     assert keys.may_ask(client_of(jwks_asked_at_ms=now_ms - 60_000))
     assert not keys.may_ask(client_of(jwks_uri=None))
@@ -74,11 +74,24 @@ async def test_a_url_of_our_own_network_is_not_called() -> None:
         await fetcher.fetch("https://127.0.0.1/jwks")
 
 
-async def test_keys_of_a_client_that_is_gone_are_not_fetched() -> None:
-    db = FakeDatabase(replies={"FROM oidc_clients": []})
-    jobs = ClientKeyJobs(db=db, fetcher=KeyFetcher(guard=OutboundGuard(), timeout_s=5))
-    ctx = FakeJobContext(db)
+async def test_keys_of_a_client_that_is_gone_are_not_fetched(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
 
-    await jobs.fetch(ctx, [claimed(NewJob(FETCH, {"client_id": "app_1"}, project_id=PROJECT))])
+    async def fetch(_: KeyFetcher, url: str) -> dict[str, Any]:
+        fetched.append(url)
+        return {"keys": []}
 
-    assert db.params_of("UPDATE") == []
+    monkeypatch.setattr(KeyFetcher, "fetch", fetch)
+    async with core.db.transaction() as tx:
+        client = await register(
+            core, tx, jwks_uri=URL, token_endpoint_auth_method="private_key_jwt"
+        )
+    job = NewJob(FETCH, {"client_id": client.client_id}, project_id=PROJECT)
+    await core.run(job)
+    async with core.db.transaction() as tx:
+        await core.get(Clients).delete(tx, PROJECT, client.client_id)
+    await core.run(job)
+
+    assert fetched == [URL]

@@ -1,29 +1,27 @@
-"""Device authorization without a database: user codes, polls, and the parts from fakes."""
+"""Device authorization: user codes, polls, and what is stored of them."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from starlette.requests import Request
-from starlette.routing import Route
 
-from msgsvc_core.kernel.errors import NotFound
-from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_oidc import plugin
-from msgsvc_oidc.authorization.models import DeviceAnswered
-from msgsvc_oidc.device.endpoint import DeviceEndpoint
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from msgsvc_oidc.composition.records import Records
+from msgsvc_oidc.composition.requests import Requests
 from msgsvc_oidc.device.models import DeviceRequest
 from msgsvc_oidc.device.polling import DeviceGrants
-from msgsvc_oidc.device_pages.pages import DevicePages
-from msgsvc_oidc.device_pages.rendering import DeviceTemplates
 from msgsvc_oidc.protocol.authorize import next_step
 from msgsvc_oidc.protocol.device import ALPHABET, device_response, read_user_code, shown_user_code
-from msgsvc_oidc.protocol.errors import OAuthError, RedirectError, UnusableRequest
+from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.parameters import Parameters
 from msgsvc_oidc.protocol.polling import check_poll, requested_scopes
-from msgsvc_oidc.settings import OidcSettings
-from plugins.areas.oidc.tests.unit.test_parts import CLIENT, PENDING, REQUEST, SESSION, Parts
+from plugins.areas.oidc.tests.unit.provider import (
+    CLIENT,
+    REQUEST,
+    SESSION,
+    polls_of,
+    register,
+)
 
 DEVICE = DeviceRequest(
     project_id=PROJECT,
@@ -34,11 +32,6 @@ DEVICE = DeviceRequest(
     interval_s=5,
     expires_at_ms=1000,
 )
-
-
-@pytest.fixture
-def parts() -> Parts:
-    return Parts(plugin_context(plugin=plugin, settings=[OidcSettings()]))
 
 
 @pytest.mark.parametrize(
@@ -128,85 +121,40 @@ def test_for_a_device_the_person_is_always_asked() -> None:
     assert (step, answered) == ("consent", "issue")
 
 
-async def test_a_device_code_that_we_did_not_make_costs_no_query(parts: Parts) -> None:
+async def test_a_device_code_that_we_did_not_make_costs_no_query(
+    without_database: MemoryCore,
+) -> None:
+    records = Records(without_database)
     grants = DeviceGrants(
-        db=parts.core.db,
-        references=parts.references,
-        consents=parts.consents,
-        polls=parts.polls,
+        db=without_database.db,
+        references=records.references,
+        consents=records.consents,
+        polls=polls_of(without_database, records),
     )
 
     with pytest.raises(OAuthError, match="invalid_grant"):
         await grants.take(CLIENT, Parameters([("device_code", "dev_1")]))
-    assert parts.core.db.statements == []
 
 
-async def test_the_code_is_stored_as_a_hash(parts: Parts) -> None:
-    parts.core.db.answers.append(1)
-    started = await parts.devices.start(CLIENT, ("openid",), ())
+async def test_the_code_is_stored_as_a_hash(core: MemoryCore, requests: Requests) -> None:
+    async with core.db.transaction() as tx:
+        client = await register(core, tx)
+    started = await requests.devices.start(client, ("openid",), ())
 
-    [(_, stored)] = parts.core.db.statements
-    assert started.user_code not in stored.values()
-    assert parts.core.secrets.keyed_hash("device", started.user_code) in stored.values()
+    async with core.db.read() as tx:
+        [row] = await tx.fetch_all("SELECT * FROM oidc_device_requests")
+    assert started.user_code not in str(dict(row))
+    assert row["user_code_hash"] == core.secrets.keyed_hash("device", started.user_code)
     assert started.user_code not in repr(started)
 
 
-async def test_a_code_that_is_in_use_is_drawn_again(parts: Parts) -> None:
-    parts.core.db.answers += [0, 1]
-    await parts.devices.start(CLIENT, ("openid",), ())
+async def test_a_code_that_is_in_use_is_drawn_again(
+    core: MemoryCore, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = iter("BBBBBBBB" * 2 + "CCCCCCCC")
+    monkeypatch.setattr("secrets.choice", lambda _: next(drawn))
+    async with core.db.transaction() as tx:
+        client = await register(core, tx)
+    started = [await requests.devices.start(client, ("openid",), ()) for _ in range(2)]
 
-    first, second = (params["user_code_hash"] for _, params in parts.core.db.statements)
-    assert first != second
-
-
-async def test_the_answer_for_a_device_goes_to_no_redirect_uri(parts: Parts) -> None:
-    pending = replace(PENDING, device_id="dev_1")
-    tx = FakeTx(answers=[1, 1, 0])
-    error = RedirectError("access_denied", "no")
-
-    allowed = await parts.endings.allow(tx, CLIENT, pending, SESSION, agreed=True)
-    refused = await parts.endings.refuse(tx, CLIENT, pending, error)
-
-    assert isinstance(allowed, DeviceAnswered)
-    assert isinstance(refused, DeviceAnswered)
-    assert (allowed.allowed, refused.allowed) == (True, False)
-    with pytest.raises(UnusableRequest):
-        await parts.endings.allow(tx, CLIENT, pending, SESSION, agreed=True)
-
-
-async def test_pages_and_endpoint_of_an_unknown_issuer_are_not_found(parts: Parts) -> None:
-    request = Request(
-        {
-            "type": "http",
-            "method": "GET",
-            "path": "/",
-            "query_string": b"",
-            "headers": [],
-            "path_params": {"project_id": "nobody"},
-        }
-    )
-    pages = DevicePages(
-        issuers=parts.issuers,
-        limit=parts.limit,
-        clients=parts.clients,
-        devices=parts.devices,
-        authorizations=parts.authorizations,
-        cookies=parts.cookies,
-        responses=parts.responses,
-        templates=DeviceTemplates(parts.core.texts),
-    )
-    endpoint = DeviceEndpoint(
-        db=parts.core.db,
-        issuers=parts.issuers,
-        access=parts.access,
-        limit=parts.limit,
-        devices=parts.devices,
-        journal=parts.journal,
-    )
-
-    (route,) = pages.routes()
-    assert isinstance(route, Route)
-    assert (await route.endpoint(request)).status_code == 404
-    with pytest.raises(NotFound):
-        await parts.access.authenticate(request, Parameters([]))
-    assert len(endpoint.routes()) == 1
+    assert [each.user_code for each in started] == ["BBBBBBBB", "CCCCCCCC"]

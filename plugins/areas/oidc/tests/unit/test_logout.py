@@ -1,31 +1,28 @@
-"""Logout, without a database."""
+"""Logout, and what clients are told of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from starlette.requests import Request
-from starlette.routing import Route
 
-from msgsvc_core.events import Event
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.db import Tx
 from msgsvc_core.http_client import CallTimeout, NotConnected
-from msgsvc_core.jobs import NewJob
+from msgsvc_core.jobs import Job
+from msgsvc_core.plugins.sign_ins import SignedIn
 from msgsvc_core.security.guard import OutboundGuard
-from msgsvc_devkit import FakeClock, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
-from msgsvc_oidc import plugin
-from msgsvc_oidc.backchannel_logout.jobs import LogoutJobs
-from msgsvc_oidc.backchannel_logout.models import LogoutAttempt
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.core import PROJECT, MemoryCore
+from msgsvc_oidc.backchannel_logout.models import LogoutAttempt, LogoutDelivery
 from msgsvc_oidc.backchannel_logout.retries import WAITS_S, judge
 from msgsvc_oidc.backchannel_logout.sender import LogoutSender, failed_attempt
 from msgsvc_oidc.backchannel_logout.service import DELIVER, LogoutDeliveries
-from msgsvc_oidc.erasure import SubscriberErasure
-from msgsvc_oidc.keys.service import SigningKeys
-from msgsvc_oidc.logout.pages import LogoutPages
-from msgsvc_oidc.logout.reading import AskedLogout, LogoutReader
+from msgsvc_oidc.composition.records import Records
+from msgsvc_oidc.logout.reading import AskedLogout
 from msgsvc_oidc.logout.rendering import LogoutTemplates
 from msgsvc_oidc.logout.service import Logouts
-from msgsvc_oidc.protocol.clients import Client, SigningAlg
+from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import UnusableRequest
 from msgsvc_oidc.protocol.id_token_hint import IdTokenHint, read_hint
 from msgsvc_oidc.protocol.keys import Signer, new_private_jwk, public_jwk
@@ -38,40 +35,19 @@ from msgsvc_oidc.protocol.logout import (
     read_logout,
 )
 from msgsvc_oidc.protocol.parameters import Parameters
-from msgsvc_oidc.settings import OidcSettings
-from plugins.areas.oidc.tests.unit.test_parts import Parts
+from plugins.areas.oidc.tests.unit.provider import CLIENT as ANY_CLIENT
+from plugins.areas.oidc.tests.unit.provider import REQUEST, browser_request, register
 
 ISSUER = "https://msgsvc.example/oidc/prj_1"
 GOODBYE = "https://app.example/goodbye"
 
-CLIENT = Client(
-    project_id=PROJECT,
-    client_id="app_1",
-    name="Grafana",
-    post_logout_redirect_uris=(GOODBYE,),
-    backchannel_logout_uri="https://app.example/logout",
-    created_at_ms=0,
-)
+CLIENT = replace(ANY_CLIENT, post_logout_redirect_uris=(GOODBYE,))
 
 HINT = IdTokenHint(client_id="app_1", subject="sub_1", session_id="sid_1")
 
 PRIVATE = new_private_jwk("ES256", "key_1")
 
 ID_TOKEN = {"iss": ISSUER, "aud": "app_1", "sub": "sub_1", "sid": "sid_1", "exp": 1}
-
-DELIVERY: Mapping[str, Any] = {
-    "project_id": PROJECT,
-    "delivery_id": "old_1",
-    "client_id": "app_1",
-    "subject": "sub_1",
-    "session_id": "sid_1",
-    "status": "pending",
-    "attempts": 0,
-    "status_code": None,
-    "error": "",
-    "created_at_ms": 0,
-    "next_attempt_at_ms": 0,
-}
 
 
 def signed(claims: Mapping[str, Any], private: Mapping[str, Any] = PRIVATE) -> str:
@@ -187,113 +163,146 @@ class TestRetries:
         assert judge(forever, 1).after_s == 7200
 
 
-@pytest.fixture
-def parts() -> Parts:
-    return Parts(plugin_context(plugin=plugin, settings=[OidcSettings()]))
-
-
-def deliveries_of(parts: Parts) -> LogoutDeliveries:
-    return LogoutDeliveries(clock=parts.core.clock, jobs=parts.core.jobs)
-
-
-def logouts_of(parts: Parts) -> Logouts:
+def logouts_of(core: MemoryCore, records: Records) -> Logouts:
     return Logouts(
-        db=parts.core.db,
-        sessions=parts.sessions,
-        grants=parts.grants,
-        deliveries=deliveries_of(parts),
-        references=parts.references,
+        db=core.db,
+        sessions=records.sessions,
+        grants=records.grants,
+        deliveries=records.logouts,
+        references=records.references,
     )
 
 
-def sender_of(clock: FakeClock) -> LogoutSender:
-    return LogoutSender(clock=clock, guard=OutboundGuard(), timeout_s=5)
-
-
-def jobs_of(parts: Parts, sender: LogoutSender) -> LogoutJobs:
-    return LogoutJobs(
-        clock=parts.core.clock,
-        db=parts.core.db,
-        issuers=parts.issuers,
-        clients=parts.clients,
-        keys=parts.keys,
-        sender=sender,
-    )
-
-
-ENDED = {
-    "session_id": "sid_1",
-    "subscriber_id": "sub_1",
-    "auth_time_ms": 0,
-    "method": "button",
-    "proves": "account",
-}
-
-
-async def test_a_session_ends_with_its_grants_and_its_clients_hear_of_it(parts: Parts) -> None:
-    parts.core.db.replies |= {
-        "UPDATE oidc_sessions": [ENDED],
-        "UPDATE oidc_grants": 1,
-        "SELECT DISTINCT g.client_id": [{"client_id": "app_1", "subject": "sub_1"}],
-    }
-
-    await logouts_of(parts).end(PROJECT, "sid_1")
-
-    [row] = parts.core.db.rows["oidc_logout_deliveries"]
-    [job] = parts.core.jobs.named(DELIVER)
-    assert (row["client_id"], row["session_id"], row["status"]) == ("app_1", "sid_1", "pending")
-    assert (job.lane, job.payload) == ("oidc-logout:app_1", {"delivery_id": row["delivery_id"]})
-
-
-async def test_a_session_that_had_ended_is_told_to_nobody(parts: Parts) -> None:
-    parts.core.db.replies["UPDATE oidc_sessions"] = []
-
-    await logouts_of(parts).end(PROJECT, "sid_1")
-
-    assert parts.core.jobs.enqueued == []
-
-
-def test_a_confirmation_is_of_one_session(parts: Parts) -> None:
-    logouts, session_id = logouts_of(parts), "sid_" + "0" * 22
+def test_a_confirmation_is_of_one_session(core: MemoryCore, records: Records) -> None:
+    logouts, session_id = logouts_of(core, records), "sid_" + "0" * 22
     confirmation = logouts.confirmation(PROJECT, session_id)
 
     assert logouts.is_confirmed(PROJECT, session_id, confirmation)
     assert not logouts.is_confirmed(PROJECT, "sid_" + "1" * 22, confirmation)
     assert not logouts.is_confirmed("prj_2", session_id, confirmation)
     assert not logouts.is_confirmed(
-        PROJECT, session_id, parts.references.make("session", PROJECT, session_id)
+        PROJECT, session_id, records.references.make("session", PROJECT, session_id)
     )
 
 
-async def test_only_an_erased_person_is_signed_out_everywhere(parts: Parts) -> None:
-    erasure = SubscriberErasure(
-        db=parts.core.db,
-        grants=parts.grants,
-        deliveries=deliveries_of(parts),
-        journal=parts.journal,
+# ---- deliveries ---------------------------------------------------------------------------------
+
+
+async def signed_in(core: MemoryCore, tx: Tx, records: Records) -> tuple[Client, str]:
+    """A client with a URL for logout tokens, and the id of a session of Anna's with it."""
+    client = await register(core, tx, backchannel_logout_uri="https://app.example/logout")
+    person = SignedIn(
+        session_id="ses_1",
+        source="oidc",
+        source_id="oar_1",
+        subscriber=await core.person(tx),
+        method="button",
+        confirmed_at_ms=core.clock.now_ms(),
     )
-    tx = FakeTx(
-        replies={
-            "SELECT DISTINCT g.client_id": [{"client_id": "app_1", "subject": "sub_9"}],
-            "DELETE FROM oidc_grants": 1,
-        }
-    )
-
-    await erasure.on_events(tx, [deleted("blocked", "sub_1"), deleted("erased", "sub_2")])
-
-    [row] = tx.rows["oidc_logout_deliveries"]
-    assert (row["subject"], row["session_id"]) == ("sub_9", None)
-    assert [each["subscriber_id"] for each in tx.params_of("DELETE")] == ["sub_2"]
+    session = await records.sessions.open(tx, PROJECT, person)
+    await records.grants.issue_code(tx, client, REQUEST, session)
+    return client, session.session_id
 
 
-def deleted(reason: str, subscriber_id: str) -> Event:
-    return Event(
-        event_id="evt_1",
-        project_id=PROJECT,
-        name="subscription.deleted",
-        data={"reason": reason, "subscriber_id": subscriber_id},
-        occurred_at_ms=0,
-    )
+async def deliveries_of(core: MemoryCore, client: Client) -> list[LogoutDelivery]:
+    """The logout tokens that a client gets, newest first."""
+    async with core.db.read() as tx:
+        query = PageQuery(limit=10)
+        return list(await core.get(LogoutDeliveries).page(tx, PROJECT, client.client_id, query))
+
+
+async def test_only_an_erased_person_is_signed_out_everywhere(
+    core: MemoryCore, records: Records
+) -> None:
+    async with core.db.transaction() as tx:
+        client, _ = await signed_in(core, tx, records)
+        await core.subscribers.block(tx, "messenger_a", "1", reason="blocked")
+    blocked = await deliveries_of(core, client)
+    async with core.db.transaction() as tx:
+        await core.subscribers.erase(tx, PROJECT, "sub_1")
+
+    assert blocked == []
+    [delivery] = await deliveries_of(core, client)
+    assert (delivery.subject, delivery.session_id) == ("sub_1", None)
+
+
+class ScriptedClient:
+    """Answers by the next of `answers`; `called` has the URLs."""
+
+    def __init__(self) -> None:
+        self.answers: list[LogoutAttempt] = []
+        self.called: list[str] = []
+
+    async def send(self, url: str, _token: str) -> LogoutAttempt:
+        self.called.append(url)
+        return self.answers.pop(0)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedClient:
+    """Called instead of the clients' URLs."""
+    scripted = ScriptedClient()
+    monkeypatch.setattr(LogoutSender, "send", lambda _, *given: scripted.send(*given))
+    return scripted
+
+
+async def signed_out(core: MemoryCore, records: Records) -> tuple[Client, Job]:
+    """A client whose session has ended, and the job that tells it so."""
+    async with core.db.transaction() as tx:
+        client, session_id = await signed_in(core, tx, records)
+    await logouts_of(core, records).end(PROJECT, session_id)
+    async with core.db.read() as tx:
+        [job] = await core.jobs_named(tx, DELIVER)
+    return client, job
+
+
+async def test_a_failed_attempt_is_planned_again(
+    core: MemoryCore, records: Records, scripted: ScriptedClient
+) -> None:
+    client, job = await signed_out(core, records)
+    scripted.answers.append(LogoutAttempt(status_code=503, error="x"))
+    ctx = await core.run(job)
+
+    [(_, at_ms)] = ctx.rescheduled
+    now_ms = core.clock.now_ms()
+    assert at_ms is not None
+    assert now_ms + 2000 <= at_ms <= now_ms + 2200
+    [delivery] = await deliveries_of(core, client)
+    assert (delivery.status, delivery.next_attempt_at_ms) == ("pending", at_ms)
+    assert scripted.called == ["https://app.example/logout"]
+
+
+async def test_a_delivery_that_has_ended_is_not_made_again(
+    core: MemoryCore, records: Records, scripted: ScriptedClient
+) -> None:
+    client, job = await signed_out(core, records)
+    scripted.answers.append(LogoutAttempt(status_code=200, error=""))
+    await core.run(job)
+    await core.run(job)
+
+    assert len(scripted.called) == 1
+    [delivery] = await deliveries_of(core, client)
+    assert (delivery.status, delivery.attempts) == ("delivered", 1)
+
+
+async def test_a_job_that_failed_for_good_ends_its_delivery(
+    core: MemoryCore, records: Records
+) -> None:
+    client, job = await signed_out(core, records)
+    [spec] = [each for each in core.service.job_specs if each.name == DELIVER]
+    assert spec.on_dead is not None
+    async with core.db.transaction() as tx:
+        await spec.on_dead(tx, job, "no database")
+
+    [delivery] = await deliveries_of(core, client)
+    assert (delivery.status, delivery.error) == ("failed", "an error on our side")
+
+
+# ---- calls --------------------------------------------------------------------------------------
+
+
+def sender_of(clock: FakeClock) -> LogoutSender:
+    return LogoutSender(clock=clock, guard=OutboundGuard(), timeout_s=5)
 
 
 async def test_a_target_of_our_own_network_is_never_called() -> None:
@@ -314,83 +323,6 @@ async def test_a_name_that_does_not_resolve_tells_no_address() -> None:
     assert not attempt.is_forbidden
 
 
-class Recording(LogoutSender):
-    """Answers by the next of `answers`; `sent` holds URLs and tokens."""
-
-    def __init__(self, *answers: LogoutAttempt) -> None:
-        super().__init__(clock=FakeClock(), guard=OutboundGuard(), timeout_s=5)
-        self.answers = list(answers)
-        self.sent: list[tuple[str, str]] = []
-
-    async def send(self, url: str, token: str) -> LogoutAttempt:
-        self.sent.append((url, token))
-        return self.answers.pop(0)
-
-
-def known(parts: Parts, delivery: Mapping[str, Any] = DELIVERY) -> None:
-    """The delivery and its client are in the database."""
-    client = {name: getattr(CLIENT, name) for name in CLIENT.__dataclass_fields__}
-    lists = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes", "must_prove")
-    row = {**client, **dict.fromkeys(lists, "[]"), "secret_id": None}
-    parts.core.db.replies |= {
-        "FROM oidc_logout_deliveries": [delivery],
-        "LEFT JOIN oidc_client_secrets": [row],
-        "FROM oidc_keys": [],
-        "INSERT INTO oidc_keys": 1,
-        "UPDATE oidc_logout_deliveries": 1,
-    }
-
-
-JOB = claimed(NewJob(DELIVER, {"delivery_id": "old_1"}, project_id=PROJECT))
-
-
-async def test_a_failed_attempt_is_planned_again(parts: Parts) -> None:
-    known(parts)
-    sender, ctx = Recording(LogoutAttempt(status_code=503, error="x")), FakeJobContext()
-    ctx.db = parts.core.db
-    parts.keys = PlainKeys(parts)
-
-    await jobs_of(parts, sender).deliver(ctx, [JOB])
-
-    [(_, at_ms)] = ctx.rescheduled
-    [written] = parts.core.db.params_of("UPDATE oidc_logout_deliveries")
-    now_ms = parts.core.clock.now_ms()
-    assert now_ms + 2000 <= at_ms <= now_ms + 2200
-    assert (written["status"], written["next_attempt_at_ms"]) == ("pending", at_ms)
-    assert sender.sent == [("https://app.example/logout", "logout+jwt for app_1")]
-
-
-class PlainKeys(SigningKeys):
-    """Signs in no time."""
-
-    def __init__(self, parts: Parts) -> None:
-        core = parts.core
-        super().__init__(
-            clock=core.clock, db=core.db, secrets=core.secrets, settings=OidcSettings()
-        )
-
-    async def sign(self, claims: Mapping[str, Any], alg: SigningAlg, typ: str = "JWT") -> str:
-        return f"{typ} for {claims['aud']}"
-
-
-async def test_a_delivery_that_has_ended_is_not_made_again(parts: Parts) -> None:
-    known(parts, {**DELIVERY, "status": "delivered"})
-    sender, ctx = Recording(), FakeJobContext()
-
-    await jobs_of(parts, sender).deliver(ctx, [JOB])
-
-    assert sender.sent == []
-
-
-async def test_a_job_that_failed_for_good_ends_its_delivery(parts: Parts) -> None:
-    tx = FakeTx(replies={"UPDATE oidc_logout_deliveries": 1})
-
-    await jobs_of(parts, Recording()).finish_dead(tx, JOB, "no database")
-
-    [written] = tx.params_of("status = 'failed'")
-    assert written["error"] == "an error on our side"
-
-
 def test_failures_are_told_in_words() -> None:
     assert failed_attempt(CallTimeout(sent=True), 5).error == "no complete answer within 5 s"
     assert (
@@ -399,39 +331,13 @@ def test_failures_are_told_in_words() -> None:
     )
 
 
-async def test_an_unknown_client_has_nowhere_to_go(parts: Parts) -> None:
-    parts.core.db.replies |= {"FROM oidc_keys": [], "oidc_client_secrets": []}
-    reader = LogoutReader(issuers=parts.issuers, clients=parts.clients, keys=parts.keys)
-
-    with pytest.raises(UnusableRequest, match="client_id is not known here"):
-        await reader.read(PROJECT, asked(id_token_hint="x", client_id="app_9"))
+# ---- pages --------------------------------------------------------------------------------------
 
 
-async def test_an_unknown_issuer_has_no_logout(parts: Parts) -> None:
-    templates = LogoutTemplates(parts.core.texts)
-    pages = LogoutPages(
-        issuers=parts.issuers,
-        limit=parts.limit,
-        reader=LogoutReader(issuers=parts.issuers, clients=parts.clients, keys=parts.keys),
-        logouts=logouts_of(parts),
-        cookies=parts.cookies,
-        templates=templates,
-        responses=parts.responses,
-    )
-
-    shown = [
-        await route.endpoint(page_request("nobody"))
-        for route in pages.routes()
-        if isinstance(route, Route)
-    ]
-
-    assert [page.status_code for page in shown] == [404, 404]
-
-
-def test_the_question_escapes_what_the_client_sends(parts: Parts) -> None:
+def test_the_question_escapes_what_the_client_sends(core: MemoryCore) -> None:
     request = LogoutRequest(client_id="app_1", hint=None, return_uri=None, state='"><script>')
-    page = LogoutTemplates(parts.core.texts).question(
-        page_request(PROJECT),
+    page = LogoutTemplates(core.texts).question(
+        browser_request(),
         "en",
         AskedLogout(request, CLIENT),
         action="/confirm",
@@ -441,17 +347,3 @@ def test_the_question_escapes_what_the_client_sends(parts: Parts) -> None:
 
     assert b"<script>" not in page.body
     assert b"Grafana" in page.body
-
-
-def page_request(project_id: str) -> Request:
-    return Request(
-        {
-            "type": "http",
-            "method": "GET",
-            "path": "/",
-            "query_string": b"",
-            "client": ("203.0.113.7", 50000),
-            "headers": [],
-            "path_params": {"project_id": project_id},
-        }
-    )

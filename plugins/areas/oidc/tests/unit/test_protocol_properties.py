@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from msgsvc_core.security import SecretBox
-from msgsvc_devkit.fakes import PROJECT
+from msgsvc_devkit.core import PROJECT
 from msgsvc_oidc.grants.references import AccessToken, References, RefreshToken
 from msgsvc_oidc.protocol.client_authentication import (
     ASSERTION_ALGORITHMS,

@@ -1,16 +1,13 @@
-"""Dynamic client registration, without a database."""
+"""Dynamic client registration."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from starlette.requests import Request
 
-from msgsvc_core.kernel.errors import Conflict, NotFound
-from msgsvc_core.security import digest
-from msgsvc_devkit import FakeClock, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_oidc import plugin
-from msgsvc_oidc.protocol.clients import Client
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_devkit.core import PROJECT, MemoryCore
 from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.registration import (
     check_unchanged,
@@ -19,32 +16,16 @@ from msgsvc_oidc.protocol.registration import (
     registration_body,
     wire_name,
 )
-from msgsvc_oidc.registration.endpoints import RegistrationEndpoints
 from msgsvc_oidc.registration.models import RegistrationTokenBody
-from msgsvc_oidc.registration.service import Registrations
-from msgsvc_oidc.registration.tokens import RegistrationTokens
-from msgsvc_oidc.settings import OidcSettings
-from plugins.areas.oidc.tests.unit.test_parts import Parts
+from msgsvc_oidc.registration.tokens import MAX_TOKENS, RegistrationTokens
+from plugins.areas.oidc.tests.unit.provider import CALLBACK
+from plugins.areas.oidc.tests.unit.provider import CLIENT as ANY_CLIENT
 
-CALLBACK = "https://app.example/callback"
+CLIENT = replace(ANY_CLIENT, dynamic=True, created_at_ms=5000)
 
-CLIENT = Client(
-    project_id=PROJECT,
-    client_id="app_1",
-    name="Element",
-    redirect_uris=(CALLBACK,),
-    dynamic=True,
-    created_at_ms=5000,
-)
+MATRIX = RegistrationTokenBody(name="Matrix")
 
-
-@pytest.fixture
-def parts() -> Parts:
-    return Parts(plugin_context(plugin=plugin, settings=[OidcSettings()]))
-
-
-def registrations_of(parts: Parts, tokens: RegistrationTokens) -> Registrations:
-    return Registrations(db=parts.core.db, clients=parts.clients, tokens=tokens)
+with_registration = pytest.mark.parametrize("core", [{"registration": True}], indirect=True)
 
 
 def test_metadata_has_the_defaults_of_the_standard() -> None:
@@ -127,57 +108,30 @@ def test_errors_have_the_names_that_clients_know() -> None:
     assert wire_name("redirect_uris") == "redirect_uris"
 
 
-async def test_only_the_digest_of_a_token_is_stored() -> None:
-    tokens, tx = RegistrationTokens(clock=FakeClock(), is_on=True), FakeTx()
-    tx.replies |= {"SELECT count(*)": [{"count": 0}]}
-
-    token, text = await tokens.create(tx, PROJECT, RegistrationTokenBody(name="Matrix"))
-
-    [row] = tx.rows["oidc_registration_tokens"]
-    assert row["digest"] == digest(text)
-    assert text not in str(row)
-    assert text not in repr(token)
-    assert row["uses_left"] == 1
-
-
-async def test_a_project_has_no_more_tokens_than_it_may() -> None:
-    tokens = RegistrationTokens(clock=FakeClock(), is_on=True)
-    tx = FakeTx(replies={"SELECT count(*)": [{"count": 100}]})
-
-    with pytest.raises(Conflict, match="at most 100"):
-        await tokens.create(tx, PROJECT, RegistrationTokenBody(name="Matrix"))
-
-
-async def test_a_refused_token_registers_nothing(parts: Parts) -> None:
-    parts.core.db.replies["UPDATE oidc_registration_tokens"] = []
-    tokens = RegistrationTokens(clock=parts.core.clock, is_on=True)
-
-    with pytest.raises(OAuthError, match="invalid_token"):
-        await registrations_of(parts, tokens).register(PROJECT, "moi_x", {})
-
-    assert "oidc_clients" not in parts.core.db.rows
-
-
-async def test_where_registration_is_off_there_are_no_routes(parts: Parts) -> None:
-    tokens = RegistrationTokens(clock=parts.core.clock, is_on=False)
-    endpoints = RegistrationEndpoints(
-        issuers=parts.issuers,
-        limit=parts.limit,
-        registrations=registrations_of(parts, tokens),
-        is_on=False,
-    )
-
-    assert endpoints.routes() == []
-    with pytest.raises(NotFound):
-        await endpoints.register(nobodys_request())
-
-
-def nobodys_request() -> Request:
-    return Request({"type": "http", "headers": [], "path_params": {"project_id": "nobody"}})
-
-
 def test_a_client_that_registers_itself_asks_nobody_by_itself() -> None:
     body = {"client_name": "App", "grant_types": ["urn:openid:params:grant-type:ciba"]}
 
     with pytest.raises(OAuthError, match="invalid_client_metadata"):
         read_metadata(body)
+
+
+@with_registration
+async def test_only_the_digest_of_a_token_is_stored(core: MemoryCore, tx: Tx) -> None:
+    tokens = core.get(RegistrationTokens)
+    token, text = await tokens.create(tx, PROJECT, MATRIX)
+
+    [row] = await tx.fetch_all("SELECT * FROM oidc_registration_tokens")
+    assert text not in str(dict(row))
+    assert text not in repr(token)
+    assert token.uses_left == 1
+    await tokens.use(tx, PROJECT, text)
+
+
+@with_registration
+async def test_a_project_has_no_more_tokens_than_it_may(core: MemoryCore, tx: Tx) -> None:
+    tokens = core.get(RegistrationTokens)
+    for _ in range(MAX_TOKENS):
+        await tokens.create(tx, PROJECT, MATRIX)
+
+    with pytest.raises(Conflict, match="at most 100"):
+        await tokens.create(tx, PROJECT, MATRIX)
