@@ -1,4 +1,4 @@
-"""Development tools for msgsvc: test fixtures, fakes, conformance kits, and the demo.
+"""Development tools for msgsvc: test fixtures, fakes of messengers, conformance kits, and the demo.
 
 The fixtures are in `msgsvc_devkit.fixtures`; load them with `-p msgsvc_devkit.fixtures`.
 `msgsvc_devkit.webhooks` helps to test receivers of webhooks, and needs no database.
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from msgsvc_devkit.conformance.messenger import Fault, Messenger, Shown, cannot
     from msgsvc_devkit.conformance.plugin import PluginContract
     from msgsvc_devkit.core import BotCall, MemoryCore, channel_context, memory_core
-    from msgsvc_devkit.fakes.context import FakeContext, plugin_context
 
 # The kit imports pytest and a web server: 14 MiB that a process with a recording channel should not load.
-# The fakes import the whole core.
+# `memory_core` imports the whole core.
 __getattr__ = late_exports(
     __name__,
     {
         "ChannelContract": "conformance.channel",
-        "FakeContext": "fakes.context",
         "Fault": "conformance.messenger",
         "Messenger": "conformance.messenger",
         "PluginContract": "conformance.plugin",
@@ -37,7 +35,6 @@ __getattr__ = late_exports(
         "Shown": "conformance.messenger",
         "cannot": "conformance.messenger",
         "channel_context": "core",
-        "plugin_context": "fakes.context",
     },
 )
 
@@ -45,7 +42,6 @@ __all__ = [
     "BotCall",
     "ChannelContract",
     "FakeClock",
-    "FakeContext",
     "Fault",
     "MemoryCore",
     "Messenger",
@@ -58,7 +54,6 @@ __all__ = [
     "cannot",
     "channel_context",
     "memory_core",
-    "plugin_context",
     "settled",
     "until",
 ]
