@@ -102,6 +102,8 @@ async def test_a_projects_own_channel_goes_before_the_shared_one_of_its_name(
         "messenger_a",
         "messenger_b",
     ]
+    assert channels.resolve(PROJECT, "messenger_a") is channels["chn_1"]
+    assert channels.resolve("prj_2", "messenger_a") is channels["messenger_a"]
     with pytest.raises(ForeignBot):
         channels.name_for("prj_2", "chn_1")
 

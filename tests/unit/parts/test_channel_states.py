@@ -28,6 +28,7 @@ from tests.unit.parts.channels import (
     outages_with,
     own_channel,
     put_state,
+    the_fax,
     watched_states,
 )
 from tests.unit.parts.rows import NOW_MS
@@ -119,24 +120,26 @@ async def test_the_health_of_a_bot_that_works_writes_nothing(core: MemoryCore) -
 
 async def test_stopped_bots_alone_are_asked_whether_they_may_work_again(core: MemoryCore) -> None:
     observed = Observed()
+    paused = fax_that_says(core, ok=True, detail="Shop bot")
     async with core.db.transaction() as tx:
         await put_state(tx, "messenger_a", status="stopped")
-        await put_state(tx, "messenger_b", paused_until_ms=NOW_MS + 1)
+        await put_state(tx, paused.key, paused_until_ms=NOW_MS + 1)
         await put_state(tx, "chn_gone", status="stopped")
     await watched_states(core, observed).check_stopped(JobInTest(core.db), [])
 
     assert observed.told == [("recovered", "messenger_a"), ("changed", "messenger_a", False)]
+    assert paused.checks == 0
 
 
 # ---- outages ------------------------------------------------------------------------------------
 
 
-def fax_that_says(core: MemoryCore, **health: Any) -> None:
-    """The project's own bot answers so when it is asked."""
+def fax_that_says(core: MemoryCore, **health: Any) -> Fax:
+    """The project's own bot, which answers so when its platform is asked."""
     core.channels.register(OWN, "fax", {"token": "t"})
-    channel = core.channels[OWN.key]
-    assert isinstance(channel, Fax)
-    channel.health = ChannelHealth(**health)
+    bot = the_fax(core, OWN.key)
+    bot.health = ChannelHealth(**health)
+    return bot
 
 
 async def test_an_outage_is_told_once_and_probed_soon(core: MemoryCore, tx: Tx) -> None:
