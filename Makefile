@@ -106,7 +106,7 @@ dist-check: dist ## Installs the smallest useful service from dist/, and measure
 	$(BIN)/python -m contrib.release.minimal
 
 pictures: .venv/installed-dev ## Accepts how every page looks now, after a look at build/pictures/index.html
-	MSGSVC_ACCEPT_PICTURES=1 $(BIN)/python -m pytest -q -n 2 tests/pictures/test_pictures.py
+	MSGSVC_ACCEPT_PICTURES=1 $(BIN)/python -m pytest -q tests/pictures/test_pictures.py -k accepted
 
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)

@@ -2,22 +2,26 @@
 
 import json
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageOps
 
-from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.machine import chromium
 from tests.e2e.windows import ROOT
 
 ACCEPTED = Path(__file__).parent / "accepted"
 RECORD = ACCEPTED / "record.json"
 
+#: How the machine on which pictures were accepted draws letters and lines.
+PROBE = ACCEPTED / "probe.webp"
+
 #: What differs: expected, actual and diff of each, and one page with all.
 REPORT = ROOT / "build" / "pictures"
 
-#: Bits of a colour's part that are kept. With half the size, all pictures take 8 MB and not 14; what moves by
-#: two pixels is still found.
+#: Bits of a colour's part that are kept. With half the size, a picture takes 13 kB; what moves by two pixels
+#: is still found.
 BITS = 6
 
 #: The least difference of a part of a colour that counts, of 255: more than one step of `BITS`.
@@ -53,7 +57,7 @@ def drawn_there() -> Drawn | None:
 
 def is_drawn_alike(probe: Image.Image, *, accepting: bool) -> bool:
     """Whether this machine draws letters and lines as that on which pictures were accepted."""
-    stored, drawn = ACCEPTED / "probe.webp", shrunk(probe)
+    stored, drawn = PROBE, shrunk(probe)
     if accepting:
         ACCEPTED.mkdir(exist_ok=True)
         _save(drawn, stored)
@@ -62,23 +66,24 @@ def is_drawn_alike(probe: Image.Image, *, accepting: bool) -> bool:
         return difference(accepted.convert("RGB"), drawn)[0] == 0
 
 
-class Album:
-    """Pictures of one language and size. Accepts them, or tells those that differ."""
+def accepted_files() -> set[str]:
+    """The names of all accepted pictures."""
+    return {path.name for path in ACCEPTED.glob("*.webp")} - {PROBE.name}
 
-    def __init__(self, suffix: str, *, accepting: bool) -> None:
-        self._suffix = suffix
+
+class Album:
+    """Accepts pictures, or tells those that differ from the accepted ones."""
+
+    def __init__(self, *, accepting: bool) -> None:
         self._accepting = accepting
-        self._seen: set[str] = set()
         self.found: list[str] = []
         for kind in ("expected", "actual", "diff"):
             (REPORT / kind).mkdir(parents=True, exist_ok=True)
-            for old in (REPORT / kind).glob(f"*.{suffix}.*.webp"):
+            for old in (REPORT / kind).glob("*.webp"):
                 old.unlink()
 
-    def add(self, name: str, scheme: str, picture: Image.Image) -> None:
+    def add(self, file: str, picture: Image.Image) -> None:
         """A page's picture, which is compared at once."""
-        file = f"{name}.{self._suffix}.{scheme}.webp"
-        self._seen.add(file)
         whole, picture = picture, shrunk(picture)
         if self._accepting:
             ACCEPTED.mkdir(exist_ok=True)
@@ -89,24 +94,19 @@ class Album:
         else:
             self._compare(file, picture, whole)
 
-    def differs(self, name: str, scheme: str, picture: Image.Image) -> bool:
+    def differs(self, file: str, picture: Image.Image) -> bool:
         """Whether a picture is another than the accepted one."""
-        stored = ACCEPTED / f"{name}.{self._suffix}.{scheme}.webp"
+        stored = ACCEPTED / file
         if self._accepting or not stored.exists():
             return False
         with Image.open(stored) as accepted:
             return difference(accepted.convert("RGB"), shrunk(picture))[0] > MOST_PIXELS
 
-    def finish(self) -> None:
-        """Drops, or tells, accepted pictures of pages that are gone, and writes the report."""
-        for old in sorted(ACCEPTED.glob(f"*.{self._suffix}.*.webp")):
-            if old.name in self._seen:
-                continue
-            if self._accepting:
-                old.unlink()
-            else:
-                self.found.append(f"{old.name}: accepted, and the page is gone")
+    def finish(self, files: Collection[str]) -> None:
+        """Writes the report. When accepting, drops accepted pictures that are not among `files`."""
         if self._accepting:
+            for old in accepted_files() - set(files):
+                (ACCEPTED / old).unlink()
             RECORD.write_text(json.dumps(drawn_here()._asdict(), indent=2) + "\n", "utf-8")
         write_report()
 

@@ -1,7 +1,6 @@
 """A browser, and a service whose time stands still, with one resource of every kind."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -28,21 +27,8 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    async with _furnished(tmp_path_factory) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def untouched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
-    """Whose pages nobody has opened: what was opened shows on others, e.g. as read or as a sign-in."""
-    async with _furnished(tmp_path_factory) as made:
-        yield made
-
-
-@asynccontextmanager
-async def _furnished(folders: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
     clock = FakeClock()
-    async with furnished(folders.mktemp("pictures"), clock=clock, more=MORE) as made:
+    async with furnished(tmp_path_factory.mktemp("pictures"), clock=clock, more=MORE) as made:
         # It is written once a minute, which a run may take or not.
         await made.service.projects.key_uses.write()
         # What pages say of times is then the same each time: all was made at once, ten minutes ago.

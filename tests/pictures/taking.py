@@ -2,20 +2,17 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
 
 from PIL import Image
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import PATIENCE_MS, Scheme
 from tests.pictures.pages import Pictured
-
-Size = Literal["wide", "phone"]
-
-VIEWPORTS: dict[Size, tuple[int, int]] = {"wide": (1440, 900), "phone": (390, 844)}
+from tests.pictures.variants import VIEWPORTS, Lang, Size, Variant
 
 #: Pixels of the tallest page that is pictured whole, and of what is pictured of others.
 TALLEST, TOP = 8000, 2000
@@ -73,91 +70,95 @@ SETTLED = """() => document.fonts.ready.then(() => new Promise((done) => {
 }))"""
 
 
-class Opened(NamedTuple):
-    """A page that is open, and what its browser complained of."""
+@dataclass(slots=True)
+class Window:
+    """A browser's window, and what it complained of since a page was opened in it."""
 
-    page: Pictured
-    window: Page
-    complaints: list[str]
+    page: Page
+    session: CDPSession
+    complaints: list[str] = field(default_factory=list)
+
+    async def resize(self, size: Size, width: int | None = None) -> None:
+        """A screen, or a phone, which is touched; `width` is another than it usually has, in pixels."""
+        usual, height = VIEWPORTS[size]
+        await self.page.set_viewport_size({"width": width or usual, "height": height})
+        touch = {"enabled": size == "phone"}
+        await self.session.send("Emulation.setTouchEmulationEnabled", touch)
+        await self.page.evaluate(SETTLED)
+
+    async def colour(self, scheme: Scheme) -> None:
+        """By day or by night."""
+        await self.page.emulate_media(color_scheme=scheme)
+        await self.page.evaluate(SETTLED)
+
+    def listen(self) -> None:
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda said: self._note(said.type, said.text))
+
+    def _note(self, kind: str, text: str) -> None:
+        # A page that tells that there is no such page says so with its status, which Chromium notes.
+        if kind == "error" and "the server responded with a status of 404" not in text:
+            self.complaints.append(text)
 
 
 class Windows:
-    """A window for each who opens pages, in one language and one size; each keeps its session."""
+    """A window for each who opens pages and each language; each keeps its session."""
 
-    def __init__(self, browser: Browser, place: Furnished, lang: str, size: Size) -> None:
+    def __init__(self, browser: Browser, place: Furnished) -> None:
         self._browser = browser
         self._place = place
-        self._lang = lang
-        self._size = size
-        self._windows: dict[str, Page] = {}
-        self._complaints: list[str] = []
+        self._windows: dict[tuple[str, Lang], Window] = {}
 
-    async def window(self, page: Pictured) -> Page:
-        """Whose session nobody shares; pages that anybody opens share a window."""
-        key = page.who.account_id if page.who else ""
-        if key not in self._windows:
-            context = await self._context()
-            if page.who is not None:
-                await self._place.enter(context, page.who)
-            window = await context.new_page()
-            window.on("pageerror", lambda error: self._complaints.append(str(error)))
-            window.on("console", lambda said: self._note(said.type, said.text))
-            self._windows[key] = window
-        return self._windows[key]
-
-    async def open(self, pages: Sequence[Pictured]) -> AsyncIterator[Opened]:
-        """Each page in turn, by daylight."""
-        for page in pages:
-            window = await self.window(page)
-            self._complaints.clear()
-            await window.emulate_media(color_scheme="light")
-            await window.goto(self._place.url + page.url, wait_until="load")
-            await window.wait_for_function(COMPLETE)
-            yield Opened(page, window, list(self._complaints))
+    async def open(self, page: Pictured, variant: Variant) -> Window:
+        """The page as it is in that variant, with all that it loads by itself."""
+        window = await self._window(page, variant.lang)
+        await window.resize(variant.size)
+        await window.colour(variant.scheme)
+        window.complaints.clear()
+        await window.page.goto(self._place.url + page.url, wait_until="load")
+        await window.page.wait_for_function(COMPLETE)
+        return window
 
     async def close(self) -> None:
         for window in self._windows.values():
-            await window.context.close()
+            await window.page.context.close()
 
-    async def _context(self) -> BrowserContext:
-        width, height = VIEWPORTS[self._size]
+    async def _window(self, page: Pictured, lang: Lang) -> Window:
+        """Whose session nobody shares; pages that anybody opens share a window."""
+        key = (page.who.account_id if page.who else "", lang)
+        if key not in self._windows:
+            context = await self._context(lang)
+            if page.who is not None:
+                await self._place.enter(context, page.who)
+            opened = await context.new_page()
+            self._windows[key] = Window(opened, await context.new_cdp_session(opened))
+            self._windows[key].listen()
+        return self._windows[key]
+
+    async def _context(self, lang: Lang) -> BrowserContext:
         context = await self._browser.new_context(
-            viewport={"width": width, "height": height},
-            locale=self._lang,
-            timezone_id="UTC",
-            reduced_motion="reduce",
-            has_touch=self._size == "phone",
-            is_mobile=self._size == "phone",
+            locale=lang, timezone_id="UTC", reduced_motion="reduce"
         )
         context.set_default_timeout(PATIENCE_MS)
         await context.clock.set_fixed_time(self._place.service.clock.now_ms())
         return context
 
-    def _note(self, kind: str, text: str) -> None:
-        # A page that tells that there is no such page says so with its status, which Chromium notes.
-        if kind == "error" and "the server responded with a status of 404" not in text:
-            self._complaints.append(text)
-
 
 @asynccontextmanager
-async def windows_of(
-    browser: Browser, place: Furnished, lang: str, size: Size
-) -> AsyncIterator[Windows]:
-    windows = Windows(browser, place, lang, size)
+async def windows_of(browser: Browser, place: Furnished) -> AsyncIterator[Windows]:
+    windows = Windows(browser, place)
     try:
         yield windows
     finally:
         await windows.close()
 
 
-async def take(opened: Opened, scheme: Scheme) -> Image.Image:
-    """The page from its top, as it is by day or by night, without loading it anew."""
-    window = opened.window
-    await window.emulate_media(color_scheme=scheme)
+async def take(page: Pictured, window: Page) -> Image.Image:
+    """The page from its top."""
     await window.evaluate(SETTLED)
     await window.evaluate(MASK)
-    if opened.page.name in ANY_ORDER:
-        await window.evaluate(HIDE, ANY_ORDER[opened.page.name])
+    if page.name in ANY_ORDER:
+        await window.evaluate(HIDE, ANY_ORDER[page.name])
     height = await window.evaluate("() => document.documentElement.scrollHeight")
     shot = await (_top(window) if height > TALLEST else _whole(window))
     return await asyncio.to_thread(_opened, shot)

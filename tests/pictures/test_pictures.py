@@ -1,45 +1,50 @@
-"""Every page looks as it did when somebody last looked at it, by day and by night, wide and on a phone, in
-both languages. `make pictures` accepts how pages look now; `build/pictures/index.html` shows what differs."""
+"""Every page looks as it did when somebody last looked at it, in one variant, and the gallery of components
+in all of them. `make pictures` accepts how pages look now; `build/pictures/index.html` shows what differs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from tests.e2e.furnished import Furnished
-from tests.e2e.windows import Scheme
 from tests.pictures.comparing import (
     MOST_PIXELS,
     REPORT,
     Album,
+    accepted_files,
     difference,
     drawn_here,
     drawn_there,
     is_drawn_alike,
     shrunk,
 )
-from tests.pictures.pages import Pictured, pictured
-from tests.pictures.taking import Size, take, take_probe, windows_of
+from tests.pictures.pages import Pictured
+from tests.pictures.taking import take, take_probe, windows_of
+from tests.pictures.variants import ALL, GALLERY, MAIN, Variant, variants_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 #: Set it, as `make pictures` does, to accept how pages look now.
 ACCEPT_VARIABLE = "MSGSVC_ACCEPT_PICTURES"
 
-#: By day, then by night.
-SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-
 #: On a busy machine Chromium may leave a part of a page undrawn, e.g. what scrolls in itself: what differs is
 #: looked at again. What changed differs each time.
 MORE_LOOKS = 3
 
 
+def files_of(pages: Iterable[Pictured]) -> dict[str, tuple[Pictured, Variant]]:
+    """The pictures that are kept, by the names of their files."""
+    return {
+        f"{page.name}.{variant}.webp": (page, variant)
+        for page in pages
+        for variant in variants_of(page.name)
+    }
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("size", ["wide", "phone"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
 async def test_every_page_looks_as_it_was_accepted(
-    untouched: Furnished, browser: Browser, lang: str, size: Size
+    place: Furnished, browser: Browser, pages: Sequence[Pictured]
 ) -> None:
     accepting = bool(os.environ.get(ACCEPT_VARIABLE))
     here, there = drawn_here(), drawn_there()
@@ -49,23 +54,38 @@ async def test_every_page_looks_as_it_was_accepted(
         pytest.skip(f"pictures were drawn with {there}, and here is {here}")
     if not is_drawn_alike(await take_probe(browser), accepting=accepting):
         pytest.skip("this machine draws letters and lines in another way")
-    album = Album(f"{lang}.{size}", accepting=accepting)
+    album, files = Album(accepting=accepting), files_of(pages)
 
-    # The reference of the API is in English.
-    pages = await pictured(untouched)
-    shown = [page for page in pages if lang == "en" or not page.name.startswith("docs.")]
-    async with windows_of(browser, untouched, lang, size) as windows:
-        async for opened in windows.open(shown):
-            for scheme in SCHEMES:
-                picture = await take(opened, scheme)
-                for _ in range(MORE_LOOKS):
-                    if not album.differs(opened.page.name, scheme, picture):
-                        break
-                    picture = await take(opened, scheme)
-                album.add(opened.page.name, scheme, picture)
-    album.finish()
+    async with windows_of(browser, place) as windows:
+        for file, (page, variant) in files.items():
+            window = await windows.open(page, variant)
+            picture = await take(page, window.page)
+            for _ in range(MORE_LOOKS):
+                if not album.differs(file, picture):
+                    break
+                picture = await take(page, window.page)
+            album.add(file, picture)
+    album.finish(files)
 
     assert not album.found, "\n".join([*album.found, f"see {REPORT / 'index.html'}"])
+
+
+async def test_each_page_has_an_accepted_picture_and_no_picture_is_left_over(
+    pages: Sequence[Pictured],
+) -> None:
+    files, accepted = set(files_of(pages)), accepted_files()
+
+    assert sorted(files - accepted) == [], "accept them: make pictures"
+    assert sorted(accepted - files) == [], "no page is drawn so: make pictures"
+
+
+async def test_each_variant_is_drawn_by_some_page_besides_the_gallery(
+    pages: Sequence[Pictured],
+) -> None:
+    drawn = [variants_of(page.name)[0] for page in pages if page.name != GALLERY]
+
+    assert set(drawn) == set(ALL)
+    assert drawn.count(MAIN) > len(drawn) / 3
 
 
 @pytest.mark.parametrize(
@@ -79,17 +99,13 @@ async def test_every_page_looks_as_it_was_accepted(
 async def test_a_small_change_is_found_and_a_second_picture_is_the_same(
     place: Furnished, browser: Browser, pages: Sequence[Pictured], change: str
 ) -> None:
-    [gallery] = [page for page in pages if page.name == "gallery.account-gallery"]
-    async with windows_of(browser, place, "en", "wide") as windows:
-        async for opened in windows.open([gallery]):
-            before = shrunk(await take(opened, "light"))
-            again = shrunk(await take(opened, "light"))
-            await _change(opened.window, change)
-            after = shrunk(await take(opened, "light"))
+    [gallery] = [page for page in pages if page.name == GALLERY]
+    async with windows_of(browser, place) as windows:
+        window = (await windows.open(gallery, MAIN)).page
+        before = shrunk(await take(gallery, window))
+        again = shrunk(await take(gallery, window))
+        await window.evaluate(f"() => {{ {change} }}")
+        after = shrunk(await take(gallery, window))
 
     assert difference(before, again)[0] == 0
     assert difference(before, after)[0] > 10 * MOST_PIXELS
-
-
-async def _change(window: Page, script: str) -> None:
-    await window.evaluate(f"() => {{ {script} }}")
