@@ -15,8 +15,9 @@ from typing import Any
 
 from msgsvc_core.db import Database, MigrationSource
 from msgsvc_core.db.database import TakeWriteLock
+from msgsvc_core.db.errors import FileLocked
 from msgsvc_core.db.priority_pool import PriorityPool
-from msgsvc_core.db.sqlite import SQLiteConnection
+from msgsvc_core.db.sqlite import WRITE_WAIT_S, SQLiteConnection
 from msgsvc_core.db.sqlite_batches import commit_units
 from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Outcome
@@ -77,9 +78,17 @@ class MemoryDatabase:
         return cursor
 
     async def wait_for_commit(self) -> None:
-        """Returns when no transaction of another task is open, whose rows might never be committed."""
+        """Returns when no transaction of another task is open, whose rows might never be committed. Raises
+        `FileLocked` if it stays open."""
         while self._transaction is not None and _within.get() is not self._transaction:
-            await self._ended.wait()
+            try:
+                async with asyncio.timeout(WRITE_WAIT_S):
+                    await self._ended.wait()
+            except TimeoutError:
+                raise FileLocked(
+                    "a transaction of another task stays open; a test that reads elsewhere, too, arranges"
+                    " in `async with core.db.transaction()`, not in the fixture `tx`"
+                ) from None
 
     def image(self) -> bytes:
         """The content, for another database."""
