@@ -624,16 +624,22 @@ async def test_words_that_answer_nothing_go_nowhere_until_the_agent_says_where(
     assert labels == ["Send to #1", "Ask as a customer", "Discard"]
 
 
-@pytest.mark.parametrize(("fields", "sent"), [(MIAS, ["One"]), (ZOES, [])])
+@pytest.mark.parametrize(
+    ("fields", "sent", "labels"),
+    [(MIAS, ["One"], []), (ZOES, [], ["Ask as a customer", "Discard"])],
+)
 async def test_without_replies_words_go_to_the_ticket_that_the_agent_has_open(
-    core: MemoryCore, tx: Tx, fields: dict[str, Any], sent: list[str]
+    core: MemoryCore, tx: Tx, fields: dict[str, Any], sent: list[str], labels: list[str]
 ) -> None:
     tell_replies(core, False)
     ticket = await add_ticket(core, tx, **fields)
     await core.get(AgentDesk).open_in_chat(tx, await seat(core, tx), ticket.ticket_id)
     await handle(core, mia_wrote(core, tx, "One"), WORDS)
 
+    [call] = await calls_to(core, tx, "mia")
     assert await sent_to_customers(core, tx) == sent
+    assert call.message is not None
+    assert [row[0].text for row in call.message.buttons] == labels
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from msgsvc_core.members.models import UpdateMemberBody
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.contexts import JobInTest, claimed
 from msgsvc_devkit.core import PROJECT
-from msgsvc_helpdesk import entry_store
+from msgsvc_helpdesk import entry_store, removing
 from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
@@ -442,6 +442,20 @@ async def test_tickets_go_so_long_after_their_end_unless_something_was_said_sinc
 
         async with core.db.read() as tx:
             assert await all_tickets(core, tx) == [spoken, newer, reopened]
+
+
+async def test_a_ticket_in_which_something_happened_since_it_was_found_stays(
+    core: MemoryCore, tx: Tx
+) -> None:
+    old_ms = core.clock.now_ms() - 30 * DAY_MS
+    old = {"status": "closed", "closed_at_ms": old_ms, "last_message_at_ms": old_ms}
+    spoken = await add_ticket(core, tx, **{**old, "last_message_at_ms": old_ms + 1})
+    reopened = await add_ticket(core, tx, last_message_at_ms=old_ms)
+    gone = await add_ticket(core, tx, **old)
+    for ticket in (spoken, reopened, gone):
+        await removing.remove_merged(core.files, tx, PROJECT, ticket.ticket_id, old_ms)
+
+    assert await all_tickets(core, tx) == [spoken, reopened]
 
 
 async def test_who_is_erased_leaves_closed_and_empty_tickets(core: MemoryCore) -> None:
