@@ -2,14 +2,18 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import structlog
 from typer.testing import CliRunner, Result
 
+from msgsvc_core import service
 from msgsvc_core.cli.main import app
+from msgsvc_core.db import MigrationSource, Phase, migrate
+from msgsvc_core.db.database import sqlite_path
+from msgsvc_devkit.images import shared_images
 
 Run = Callable[..., Result]
 
@@ -25,12 +29,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(folder: Path) -> Iterator[Run]:
-    """Runs `msgsvc` with these arguments, and lets an exception that it did not expect out."""
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs `msgsvc` with these arguments, and lets an exception that it did not expect out. A new file is
+    copied from an image instead of migrated, which takes a second; not by the command `migrate`."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
 
     def invoke(*arguments: str, typed: str | None = None) -> Result:
+        is_about_migrations = arguments[:1] == ("migrate",)
+        monkeypatch.setattr(service, "migrate", migrate if is_about_migrations else from_image)
         return CliRunner().invoke(app, arguments, input=typed, catch_exceptions=False)
 
     yield invoke
@@ -38,6 +45,16 @@ def run(folder: Path) -> Iterator[Run]:
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+async def from_image(
+    url: str, sources: Sequence[MigrationSource], phase: Phase | None = None
+) -> list[str]:
+    path = sqlite_path(url) if url.startswith("sqlite") else None
+    if path is None or path.exists() or not path.parent.is_dir():
+        return await migrate(url, sources, phase)
+    await shared_images().copy_to(path, sources)
+    return []
 
 
 @pytest.fixture
