@@ -11,10 +11,30 @@ from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import plugin
 from msgsvc_scheduling.dashboard.words import in_words, why_not_sent
+from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurrence import Rule
 
 from .conftest import get, pass_time, post
-from .unit.records import TO_ANNA
+
+#: A message to Anna, as it is kept.
+TO_ANNA = Record(
+    project_id="prj_1",
+    record_id="sch_1",
+    kind="scheduled",
+    status="scheduled",
+    message={"text": "Hello"},
+    subscriber_id="sub_1",
+    audience=None,
+    timezone=None,
+    send_at_ms=0,
+    due_at_ms=0,
+    message_id=None,
+    job_id=None,
+    reason=None,
+    error=None,
+    created_at_ms=0,
+    finished_at_ms=None,
+)
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 

@@ -11,7 +11,6 @@ from playwright.async_api import BrowserContext, Page, async_playwright, expect
 
 from msgsvc_devkit.machine import chromium
 from msgsvc_oidc import plugin
-from plugins.areas.oidc.tests.conftest import SigningPlugin
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +35,7 @@ async def service(
     make_service: Any, sign_ins: Any, oidc_settings: dict[str, Any], listener: socket.socket
 ) -> Any:
     return await make_service(
-        extra_plugins=[("signing", SigningPlugin(sign_ins)), ("oidc", plugin)],
+        extra_plugins=[("signing", sign_ins), ("oidc", plugin)],
         oidc=oidc_settings,
         base_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
     )
