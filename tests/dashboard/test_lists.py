@@ -82,6 +82,7 @@ async def ids(service: Service, tenant: Tenant, owner: Visitor) -> dict[str, str
     return {**ids, **one, **{name: id_of(prefix, 1) for name, prefix in by_prefix.items()}}
 
 
+@pytest.mark.database_file
 @pytest.mark.usefixtures("tenant")
 async def test_every_page_of_every_list_looks_at_few_rows(
     service: Service,

@@ -124,6 +124,7 @@ async def test_texts_that_are_no_names_find_nothing_and_break_nothing(owner: Vis
         assert "49" not in shown.text
 
 
+@pytest.mark.database_file
 async def test_a_search_looks_at_few_rows_of_many(
     make_service: ServiceFactory, make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from msgsvc_core.members.models import Role
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
-from msgsvc_devkit import FakeClock
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin
@@ -162,7 +162,7 @@ async def test_closed_tickets_are_among_the_filters_and_a_tab_only_while_they_ar
 
 
 async def test_a_reply_that_comes_after_a_colleagues_is_held_back_once(
-    tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
+    service: Service, tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
 ) -> None:
     bob = await enter("admin")
     await ann.ask(tenant.client, "Where is it?")
@@ -179,6 +179,7 @@ async def test_a_reply_that_comes_after_a_colleagues_is_held_back_once(
     assert now is not None
     sent = await bob.post(at, {"text": "In the mail", "status": "open", "seen": now[1]})
     again = await bob.post(at, {"text": "Found it", "status": "open", "seen": now[1]})
+    await settled(service)
 
     assert held.status_code == 409
     assert "has replied meanwhile" in held.text
