@@ -11,6 +11,8 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+import asyncpg
+
 import msgsvc_core.db
 from msgsvc_core.db import MigrationSource, migrate
 
@@ -42,8 +44,6 @@ class MigratedImages:
     async def migrate_postgres(self, url: str, sources: Sequence[MigrationSource]) -> None:
         """Brings an empty database up to date: by a script that `pg_dump` wrote of an earlier one, in a fifth
         of the time, or by the migrations."""
-        import asyncpg  # noqa: PLC0415 - only needed with PostgreSQL
-
         path = self._folder / f"{fingerprint(sources)}.sql"
         if path.exists():
             connection = await asyncpg.connect(url)

@@ -23,7 +23,7 @@ from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Outcome
 from msgsvc_devkit.images import shared_images
 
-#: A database in memory has no path. A program that takes this one for a file is told that there is no such
+#: A database in memory has no path. A program that opens this one as a file fails: there is no such
 #: folder.
 MEMORY_URL = "sqlite:////only-in-memory/"
 
@@ -45,7 +45,7 @@ async def memory_database(sources: Sequence[MigrationSource]) -> AsyncIterator[D
 
 
 class MemoryDatabase:
-    """The rows of one database. They stay until `close`, whoever connects and disconnects."""
+    """The rows of one database. They stay until `close`, however often services connect and disconnect."""
 
     def __init__(self, image: bytes) -> None:
         # Shared by services, and by the threads in which some tests run theirs.
@@ -99,7 +99,7 @@ class MemoryDatabase:
 
 
 class MemoryConnection:
-    """The connection for writing, as `Tx` uses it. The holder of the pool's only one uses it alone."""
+    """The connection for writing, as `Tx` uses it. The pool has only one: one task writes at a time."""
 
     def __init__(self, database: MemoryDatabase) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Passwords, codes and messengers: who is let in, and what is asked of them."""
+"""Sign-in by password, code and messenger: who may enter, and which proof each step asks for."""
 
 from collections.abc import Sequence
 from dataclasses import replace

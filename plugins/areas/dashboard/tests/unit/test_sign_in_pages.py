@@ -1,4 +1,4 @@
-"""The pages of who is not signed in yet."""
+"""The pages of people who are not signed in yet."""
 
 from collections.abc import Mapping
 
