@@ -12,6 +12,7 @@ import asyncpg
 
 from msgsvc_core.db import Database, MigrationSource
 from msgsvc_core.kernel.ids import new_token
+from msgsvc_devkit.idle_pools import IdlePools
 from msgsvc_devkit.images import shared_images
 from msgsvc_devkit.memory import MEMORY_URL, MemoryBackend, MemoryDatabase
 from msgsvc_devkit.rows import empty_tables, keep_rows, restore_rows
@@ -102,16 +103,24 @@ class PostgresDatabases:
         self._made: list[str] = []
         self._free: dict[tuple[str, ...], list[str]] = {}
         self._owners: dict[str, tuple[str, ...]] = {}
+        #: Connections of earlier services.
+        self.idle = IdlePools()
 
-    async def fresh(self, sources: Sequence[MigrationSource]) -> str:
-        """The URL of a new, migrated database."""
+    async def fresh(
+        self, sources: Sequence[MigrationSource], *, with_idle_connections: bool = False
+    ) -> str:
+        """The URL of a new, migrated database. Nobody is connected to it, except the connections in `idle`
+        if they are asked for."""
         key = tuple(source.owner for source in sources)
         if key not in self._templates:
             template = await self._create()
             await shared_images().migrate_postgres(self._url_of(template), sources)
             self._templates[key] = template
         if self._free.get(key):
-            return self._free[key].pop()
+            url = self._free[key].pop()
+            if not with_idle_connections:
+                await self.idle.drop(url)
+            return url
         url = self._url_of(await self._create(self._templates[key]))
         self._owners[url] = key
         return url
@@ -127,15 +136,16 @@ class PostgresDatabases:
     async def give_back(self, url: str) -> None:
         """Empties a database from `fresh` or `empty`, for reuse."""
         if url not in self._owners:
+            await self.idle.drop(url)
             return
-        connection = await asyncpg.connect(url)
-        try:
-            if self._owners[url]:
-                await empty_tables(connection)
-            else:
-                await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        finally:
-            await connection.close()
+        clean = empty_tables if self._owners[url] else _drop_tables
+        if not await self.idle.execute_on(url, clean):
+            await self.idle.drop(url)
+            connection = await asyncpg.connect(url)
+            try:
+                await clean(connection)
+            finally:
+                await connection.close()
         free = self._free.setdefault(self._owners[url], [])
         # Given back twice, it would be two tests' at once.
         if url not in free:
@@ -183,6 +193,10 @@ class PostgresDatabases:
 
     def _url_of(self, name: str) -> str:
         return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+
+async def _drop_tables(connection: asyncpg.Connection) -> None:
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 
 
 def _path(url: str) -> str:

@@ -119,9 +119,16 @@ def runner(request: pytest.FixtureRequest) -> Iterator[TestRunner]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def _stopped_in_the_end(shared_services: SharedServices) -> AsyncIterator[None]:
+async def _stopped_in_the_end(
+    shared_services: SharedServices, databases: dict[str, SQLiteDatabases | PostgresDatabases]
+) -> AsyncIterator[None]:
+    on_server = databases.get("postgresql")
+    if isinstance(on_server, PostgresDatabases):
+        on_server.idle.open()
     yield
     await shared_services.close()
+    if isinstance(on_server, PostgresDatabases):
+        await on_server.idle.close()
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.channel import RecordingPlugin
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.runners import TestRunner
+from msgsvc_devkit.idle_pools import LastingPool
+from msgsvc_devkit.runners import ServiceWithWorker, TestRunner
 
 #: The secret key of tests.
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
@@ -21,6 +22,8 @@ _SETTINGS: dict[str, Any] = {
     "secret_keys": (SECRET_KEY,),
     "plugins": (),
     "sqlite_synchronous": "NORMAL",
+    # Of each connection to PostgreSQL the server's process starts with an empty cache of its catalogue.
+    "database_pool": 4,
     "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
     "jobs": {"sweep_s": 0.05},
     # Tests that wait poll, and more often on a slow machine.
@@ -69,6 +72,7 @@ class ServiceMaker:
         self._runner = runner
         self._started: list[Service] = []
         self._fresh: list[str] = []
+        self._pools: list[LastingPool] = []
 
     async def __call__(
         self,
@@ -94,6 +98,7 @@ class ServiceMaker:
             use_tracing,
             self._connect_to(settings["database_url"]),
         )
+        self._use_idle_connections(service)
         if start:
             await service.start()
             self._started.append(service)
@@ -102,7 +107,22 @@ class ServiceMaker:
     async def _new_database(self, sources: Sequence[MigrationSource]) -> str:
         if isinstance(self._backend, SQLiteDatabases) and not self._on_file:
             return await self._backend.fresh_in_memory(sources)
+        if isinstance(self._backend, PostgresDatabases):
+            return await self._backend.fresh(sources, with_idle_connections=True)
         return await self._backend.fresh(sources)
+
+    def _use_idle_connections(self, service: Service) -> None:
+        # Not on other databases: their tables may be dropped, and their connections know statements.
+        if service.settings.database_url not in self._fresh:
+            return
+        if isinstance(self._backend, PostgresDatabases):
+            processes = [service]
+            if isinstance(service, ServiceWithWorker):
+                processes.append(service.worker)
+            for each in processes:
+                pool = LastingPool(each.db, self._backend.idle)
+                each.db._backend = pool
+                self._pools.append(pool)
 
     def _connect_to(self, url: str) -> Database | None:
         if isinstance(self._backend, SQLiteDatabases):
@@ -111,6 +131,8 @@ class ServiceMaker:
 
     async def close(self) -> None:
         """Stops its services, and returns the databases."""
+        for pool in self._pools:
+            pool.keep()
         for service in reversed(self._started):
             await service.stop()
         # Services may share a database, and a test may have started a service itself.
