@@ -5,13 +5,15 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from typing import Any
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -64,6 +66,9 @@ _INVALID_INDEXES = (
 #: services, loops and threads.
 one_at_a_time = threading.Lock()
 
+#: `scripts_of`, which imports all scripts of an owner, once for each owner of an upgrade.
+_ReadScripts = Callable[[MigrationSource], ScriptDirectory]
+
 
 async def upgrade(
     url: str, sources: Sequence[MigrationSource], phase: Phase | None = None
@@ -78,6 +83,7 @@ async def _upgrade_sqlite(
     url: str, sources: Sequence[MigrationSource], phase: Phase | None
 ) -> list[Step]:
     """In one transaction. Steps that contract need the file for themselves."""
+    read = cache(scripts_of)
 
     def run(connection: Connection) -> list[Step] | None:
         schema = _read_schema(connection, sources)
@@ -85,7 +91,7 @@ async def _upgrade_sqlite(
         if _contracts(steps, schema) and not is_exclusive:
             return None
         for step in steps:
-            _apply(connection, _source_of(step, sources), step)
+            _apply(connection, _source_of(step, sources), step, read)
         return steps
 
     for is_exclusive in (False, True):
@@ -106,6 +112,7 @@ async def _upgrade_postgres(
     """Under advisory locks of a session that has no transaction: CREATE INDEX CONCURRENTLY waits for all
     transactions that have begun, also for those that wait for a lock."""
     engine = new_engine(url, session=MIGRATING_SESSION)
+    read = cache(scripts_of)
     try:
         async with AsyncExitStack() as stack:
             try:
@@ -121,7 +128,7 @@ async def _upgrade_postgres(
                 await _check_no_others(guard, session_name(sources))
             new = {each.owner for each in schema if each.is_new}
             for group in _groups(steps, new):
-                await _apply_group(engine, group, sources, is_new=group[0].owner in new)
+                await _apply_group(engine, group, sources, read, is_new=group[0].owner in new)
             return steps
     finally:
         await engine.dispose()
@@ -171,6 +178,7 @@ async def _apply_group(
     engine: AsyncEngine,
     group: Sequence[Step],
     sources: Sequence[MigrationSource],
+    read: _ReadScripts,
     *,
     is_new: bool,
 ) -> None:
@@ -178,7 +186,7 @@ async def _apply_group(
         if is_new:
             event.listen(connection, "before_cursor_execute", _index_at_once, retval=True)
         for step in group:
-            _apply(connection, _source_of(step, sources), step, in_transaction=is_new)
+            _apply(connection, _source_of(step, sources), step, read, in_transaction=is_new)
 
     if not is_new and not group[0].transactional:
         await _drop_invalid_indexes(engine, group[0].owner)
@@ -253,8 +261,14 @@ def _applied(connection: Connection, source: MigrationSource) -> Applied:
 
 
 def _has_history(connection: Connection, source: MigrationSource) -> bool:
-    columns = inspect(connection).get_columns(source.version_table)
-    return "history" in {column["name"] for column in columns}
+    # Not by `inspect`, which reads all that is known of the table, and is asked after every step.
+    columns = (
+        "SELECT name FROM pragma_table_info(:table)"
+        if connection.dialect.name == "sqlite"
+        else "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(:table) AND NOT attisdropped"
+    )
+    found = connection.execute(text(columns), {"table": source.version_table})
+    return "history" in found.scalars().all()
 
 
 def _source_of(step: Step, sources: Sequence[MigrationSource]) -> MigrationSource:
@@ -262,9 +276,14 @@ def _source_of(step: Step, sources: Sequence[MigrationSource]) -> MigrationSourc
 
 
 def _apply(
-    connection: Connection, source: MigrationSource, step: Step, *, in_transaction: bool = False
+    connection: Connection,
+    source: MigrationSource,
+    step: Step,
+    read: _ReadScripts,
+    *,
+    in_transaction: bool = False,
 ) -> None:
-    scripts = scripts_of(source)
+    scripts = read(source)
 
     def steps(revision: Any, _context: MigrationContext) -> Any:
         return scripts._upgrade_revs(step.revision, revision)
