@@ -4,6 +4,7 @@ finished by whoever comes after one that was ended."""
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from msgsvc_core.messages.retention import MessagePurge, partition_rule
 from msgsvc_core.telemetry.partition_metrics import PartitionMetrics
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.contexts import JobInTest
+from msgsvc_devkit.images import dumped
 
 pytestmark = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 
@@ -49,14 +51,45 @@ RULE = partition_rule(24)
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'core_messages' ORDER BY 1"
 
 
+#: Those of the core that a purge of messages reads. All of them would take half a second in each test.
+TABLES = ("core_messages", "core_message_copies", CORE_MIGRATIONS.version_table)
+
+
+@pytest.fixture(scope="module")
+async def made_by(databases: dict[str, Any]) -> str | None:
+    """The script of the tables; None if they can't be read from a migrated database."""
+    url = await databases["postgresql"].fresh([CORE_MIGRATIONS])
+    try:
+        return await asyncio.to_thread(dumped, url, *TABLES)
+    finally:
+        await databases["postgresql"].give_back(url)
+
+
 @pytest.fixture
-async def db(url: str) -> AsyncIterator[Database]:
-    """With the core's tables."""
-    await migrate(url, [CORE_MIGRATIONS])
+async def db(url: str, made_by: str | None) -> AsyncIterator[Database]:
+    """With the tables."""
+    if made_by is None:
+        await migrate(url, [CORE_MIGRATIONS])
+    else:
+        await execute(url, made_by)
+    async with connected(url) as database:
+        yield database
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Database]:
     database = Database(url, pool_size=4, session="msgsvc of this release")
     await database.connect()
     yield database
     await database.disconnect()
+
+
+async def execute(url: str, script: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
 
 
 class Purges:
@@ -579,14 +612,15 @@ async def partitioned(db: Database, _folder: Path) -> list[str]:
 
 
 async def test_a_copy_takes_the_rows_of_partitions_once_and_leaves_plain_tables(
-    db: Database, url: str, backend: Any, tmp_path: Path
+    url: str, backend: Any, tmp_path: Path
 ) -> None:
-    purges = Purges(db)
-    await purges.run()
-    await purges.days_later(10)
-    sent = [await purges.send(days_ago=days) for days in (8, 4, 0)]
+    await migrate(url, [CORE_MIGRATIONS])
+    async with connected(url) as db:
+        purges = Purges(db)
+        await purges.run()
+        await purges.days_later(10)
+        sent = [await purges.send(days_ago=days) for days in (8, 4, 0)]
     scope = Scope([CORE_MIGRATIONS], CORE_NOT_COPIED)
-    await db.disconnect()
     there, back = f"sqlite:///{tmp_path / 'there.db'}", await backend.empty()
 
     moved = await copy(url, there, scope, lambda *_: None)
@@ -594,7 +628,6 @@ async def test_a_copy_takes_the_rows_of_partitions_once_and_leaves_plain_tables(
     saved = await backup(
         url, tmp_path / "m.backup", scope, lambda *_: None, release="1", created_at="now"
     )
-    await db.connect()
 
     assert moved.tables["core_messages"].rows == len(sent)
     assert moved == returned == saved

@@ -146,26 +146,26 @@ async def test_a_release_that_was_skipped_is_caught_up_with_in_order(
 
 
 async def test_an_earlier_release_starts_on_a_database_that_was_expanded(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    await migrate(url, [CORE_MIGRATIONS, shop.source], "expand")
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    await migrate(core_url, [CORE_MIGRATIONS, shop.source], "expand")
 
-    service = await make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
+    service = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
 
     assert await service.projects.list() == []
     assert await service.migrate() == []
-    assert (await applied_revisions(url, [shop.source]))["shop"] == "shop_0002"
+    assert (await applied_revisions(core_url, [shop.source]))["shop"] == "shop_0002"
 
 
 async def test_an_earlier_release_does_not_start_on_a_database_that_was_contracted(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    await migrate(url, [CORE_MIGRATIONS, shop.source])
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    await migrate(core_url, [CORE_MIGRATIONS, shop.source])
 
     with pytest.raises(DatabaseTooNew) as refusal:
-        await make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
+        await make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
 
     text = str(refusal.value)
     assert f"shop:shop_0002 (of {this_release()}), shop:shop_0003 (of {this_release()})" in text
@@ -186,20 +186,20 @@ async def test_all_owners_steps_that_are_not_known_are_named(
 
 
 async def test_the_history_of_a_database_of_an_early_release_is_recorded_afterwards(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    database = Database(url)
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    database = Database(core_url)
     await database.connect()
     async with database.transaction() as tx:
         await tx.execute("ALTER TABLE shop_migrations DROP COLUMN history")
     await database.disconnect()
-    await migrate(url, [CORE_MIGRATIONS, shop.source], "expand")
+    await migrate(core_url, [CORE_MIGRATIONS, shop.source], "expand")
 
-    service = await make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
+    service = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
 
     assert await service.projects.list() == []
-    assert (await read_applied(url, [shop.source]))["shop"].history == (
+    assert (await read_applied(core_url, [shop.source]))["shop"].history == (
         AppliedStep("shop_0001", "expand", ""),
         AppliedStep("shop_0002", "expand", this_release()),
     )
@@ -207,62 +207,64 @@ async def test_the_history_of_a_database_of_an_early_release_is_recorded_afterwa
 
 @ON_POSTGRESQL
 async def test_a_service_starts_when_the_first_half_was_applied(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
     sources = [CORE_MIGRATIONS, shop.source]
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
     with pytest.raises(MigrationsPending, match="lacks shop:shop_0002; run"):
-        await make_service(database_url=url, extra_plugins=[("shop", Shop(shop.source))])
-    await migrate(url, sources, "expand")
+        await make_service(database_url=core_url, extra_plugins=[("shop", Shop(shop.source))])
+    await migrate(core_url, sources, "expand")
 
-    service = await make_service(database_url=url, extra_plugins=[("shop", Shop(shop.source))])
+    service = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(shop.source))])
 
     assert await service.projects.list() == []
-    assert await migrate(url, sources, "contract") == ["shop:shop_0003"]
+    assert await migrate(core_url, sources, "contract") == ["shop:shop_0003"]
 
 
 @ON_SQLITE
 async def test_a_start_applies_both_halves_to_a_file(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
 
-    await make_service(database_url=url, extra_plugins=[("shop", Shop(shop.source))])
+    await make_service(database_url=core_url, extra_plugins=[("shop", Shop(shop.source))])
 
-    assert await applied_revisions(url, [shop.source]) == {"shop": "shop_0003"}
+    assert await applied_revisions(core_url, [shop.source]) == {"shop": "shop_0003"}
 
 
 @ON_SQLITE
 async def test_a_start_leaves_the_second_half_while_another_process_has_the_file_open(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    earlier = await make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
-    later = await make_service(database_url=url, extra_plugins=[("shop", Shop(shop.source))])
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    earlier = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
+    later = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(shop.source))])
 
-    assert await applied_revisions(url, [shop.source]) == {"shop": "shop_0002"}
+    assert await applied_revisions(core_url, [shop.source]) == {"shop": "shop_0002"}
     assert await earlier.projects.list() == await later.projects.list() == []
 
 
 @pytest.mark.parametrize("phase", ["contract", None])
 async def test_a_contraction_waits_until_earlier_processes_have_ended(
-    url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource, phase: Any
+    core_url: str, make_service: ServiceFactory, shop: Owner, old_shop: MigrationSource, phase: Any
 ) -> None:
     sources = [CORE_MIGRATIONS, shop.source]
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    earlier = await make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    earlier = await make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
     if phase:
-        await migrate(url, sources, "expand")
-    before = await applied_revisions(url, [shop.source])
+        await migrate(core_url, sources, "expand")
+    before = await applied_revisions(core_url, [shop.source])
 
     with pytest.raises(MigrationRefused) as refusal:
-        await migrate(url, sources, phase)
-    assert await applied_revisions(url, [shop.source]) == before
+        await migrate(core_url, sources, phase)
+    assert await applied_revisions(core_url, [shop.source]) == before
     assert await earlier.projects.list() == []
     await earlier.stop()
 
-    assert (await migrate(url, sources, phase))[-1] == "shop:shop_0003"
-    named = session_name([CORE_MIGRATIONS, old_shop]) if url.startswith("postgres") else "fuser"
+    assert (await migrate(core_url, sources, phase))[-1] == "shop:shop_0003"
+    named = (
+        session_name([CORE_MIGRATIONS, old_shop]) if core_url.startswith("postgres") else "fuser"
+    )
     assert named in str(refusal.value)
     assert "stop" in str(refusal.value)
 
@@ -279,13 +281,13 @@ async def test_sessions_of_releases_that_did_not_name_their_schema_are_earlier_o
 
 @ON_POSTGRESQL
 async def test_a_process_does_not_start_while_the_schema_is_contracted(
-    url: str, make_service: ServiceFactory, old_shop: MigrationSource
+    core_url: str, make_service: ServiceFactory, old_shop: MigrationSource
 ) -> None:
-    await migrate(url, [CORE_MIGRATIONS, old_shop])
-    async with session(url) as contracting:
+    await migrate(core_url, [CORE_MIGRATIONS, old_shop])
+    async with session(core_url) as contracting:
         await contracting.execute(f"SELECT pg_advisory_lock({CONTRACT_LOCK})")
         starting = asyncio.create_task(
-            make_service(database_url=url, extra_plugins=[("shop", Shop(old_shop))])
+            make_service(database_url=core_url, extra_plugins=[("shop", Shop(old_shop))])
         )
         await _until_somebody_waits(contracting)
         assert not starting.done()

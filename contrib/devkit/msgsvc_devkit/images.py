@@ -53,7 +53,7 @@ class MigratedImages:
                 await connection.close()
             return
         await migrate(url, sources)
-        if (script := await asyncio.to_thread(_dumped, url)) is not None:
+        if (script := await asyncio.to_thread(dumped, url)) is not None:
             self._keep(path, script.encode())
 
     async def _read(self, sources: Sequence[MigrationSource]) -> bytes:
@@ -92,12 +92,11 @@ def fingerprint(sources: Sequence[MigrationSource]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _dumped(url: str) -> str | None:
-    """The script of a database; None without a `pg_dump` that reads it."""
+def dumped(url: str, *tables: str) -> str | None:
+    """The script of a database, or of some of its tables; None without a `pg_dump` that reads it."""
+    command = ["pg_dump", "--inserts", "--no-owner", *(f"--table={name}" for name in tables), url]
     try:
-        done = subprocess.run(
-            ("pg_dump", "--inserts", "--no-owner", url), capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     # Commands for psql are no SQL: it has restricted what a script may do with them since 2025.
