@@ -116,11 +116,9 @@ class PostgresDatabases:
             template = await self._create()
             await shared_images().migrate_postgres(self._url_of(template), sources)
             self._templates[key] = template
-        if self._free.get(key):
-            url = self._free[key].pop()
-            if not with_idle_connections:
-                await self.idle.drop(url)
-            return url
+        free = self._free.get(key, [])
+        if free and (with_idle_connections or await self.idle.drop(free[-1])):
+            return free.pop()
         url = self._url_of(await self._create(self._templates[key]))
         self._owners[url] = key
         return url

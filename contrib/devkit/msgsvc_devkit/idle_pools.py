@@ -62,13 +62,15 @@ class IdlePools:
                         return True
         return False
 
-    async def drop(self, url: str) -> None:
-        """Closes the connections to a database."""
-        left = [(key, pool) for key, pool in self._pools if key[0] != url]
+    async def drop(self, url: str) -> bool:
+        """Closes the connections to a database. False if another event loop has to."""
         gone = [pool for key, pool in self._pools if key[0] == url]
-        self._pools = left
+        if gone and self._loop is not asyncio.get_running_loop():
+            return False
+        self._pools = [(key, pool) for key, pool in self._pools if key[0] != url]
         for pool in gone:
             await pool.close()
+        return True
 
     async def _close_all_but(self, most: int) -> None:
         while self._pools and sum(pool.get_size() for _, pool in self._pools) > most:
