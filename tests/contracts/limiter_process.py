@@ -1,17 +1,14 @@
 """One of several processes that hit the same key.
 
-Arguments: Redis' URL and a key prefix. A line `<calls> <now_ms>` on standard input makes so many hits
-of 300 in 60 s at once, with `-` by Redis' own time, and prints how many passed.
+Arguments: Redis' URL, a key prefix, and the seconds for an answer. A line `<key> <calls> <now_ms>` on
+standard input makes so many hits of 300 in 60 s at once, with `-` by Redis' own time, and prints how many
+passed.
 """
 
 import asyncio
 import sys
 
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
-from msgsvc_devkit.deadlines import patient
-
-#: Seconds for an answer: four processes at once make a busy machine, and exactness is what is tested.
-PATIENCE_S = patient(30.0)
 
 
 class StillClock:
@@ -32,19 +29,19 @@ def tell(answer: object) -> None:
     sys.stdout.flush()
 
 
-async def main(url: str, prefix: str) -> None:
-    clock = StillClock()
+async def main(url: str, prefix: str, patience: str) -> None:
+    clock, timeout_s = StillClock(), float(patience)
     still = RedisLimiter(
-        redis_client(url, PATIENCE_S), clock, prefix=prefix, server_time=False, timeout_s=PATIENCE_S
+        redis_client(url, timeout_s), clock, prefix=prefix, server_time=False, timeout_s=timeout_s
     )
-    served = RedisLimiter(redis_client(url, PATIENCE_S), clock, prefix=prefix, timeout_s=PATIENCE_S)
+    served = RedisLimiter(redis_client(url, timeout_s), clock, prefix=prefix, timeout_s=timeout_s)
     tell("ready")
     while line := await asyncio.to_thread(sys.stdin.readline):
-        calls, now = line.split()
+        key, calls, now = line.split()
         limiter = served if now == "-" else still
         clock.ms = 0 if now == "-" else int(now)
         # "refuse" fails loudly should Redis not answer: counted locally, too many would pass.
-        hits = [limiter.hit("project", 300, 60, when_away="refuse") for _ in range(int(calls))]
+        hits = [limiter.hit(key, 300, 60, when_away="refuse") for _ in range(int(calls))]
         tell(sum(answer.allowed for answer in await asyncio.gather(*hits)))
     await still.close()
     await served.close()

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import pytest
+import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,15 +58,10 @@ async def redis(clock: Clock) -> AsyncIterator[Limiter]:
 
 
 @asynccontextmanager
-async def stored(url: str, clock: Clock) -> AsyncIterator[Limiter]:
-    database = Database(url, synchronous="OFF")
-    await database.connect()
-    try:
-        async with database.transaction() as tx:
-            await tx.execute("DELETE FROM core_limit_hits")
-        yield DatabaseLimiter(database, clock)
-    finally:
-        await database.disconnect()
+async def stored(database: Database, clock: Clock) -> AsyncIterator[Limiter]:
+    async with database.transaction() as tx:
+        await tx.execute("DELETE FROM core_limit_hits")
+    yield DatabaseLimiter(database, clock)
 
 
 Factory = Callable[[Clock], AbstractAsyncContextManager[Limiter]]
@@ -74,19 +70,25 @@ NEEDS_REDIS = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(
+@pytest_asyncio.fixture(
     scope="module",
+    loop_scope="session",
     params=["memory", pytest.param("redis", marks=NEEDS_REDIS), "sqlite", "postgresql"],
 )
-def factory(
+async def factory(
     request: pytest.FixtureRequest, databases: dict[str, SQLiteDatabases | PostgresDatabases]
-) -> Factory:
+) -> AsyncIterator[Factory]:
     if request.param in {"memory", "redis"}:
-        return memory if request.param == "memory" else redis
+        yield memory if request.param == "memory" else redis
+        return
     if request.param not in databases:
         pytest.skip("PostgreSQL does not answer")
-    url = asyncio.run(databases[request.param].fresh([CORE_MIGRATIONS]))
-    return partial(stored, url)
+    url = await databases[request.param].fresh([CORE_MIGRATIONS])
+    database = Database(url, synchronous="OFF")
+    await database.connect()
+    yield partial(stored, database)
+    await database.disconnect()
+    await databases[request.param].give_back(url)
 
 
 async def test_limit_hits_are_allowed_and_the_next_is_refused(factory: Factory):
