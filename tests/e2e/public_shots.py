@@ -13,9 +13,10 @@ from typing import get_args
 
 from playwright.async_api import Browser, Page
 
+from msgsvc_devkit.browsers import browsing
 from tests.e2e.furnished import Furnished, furnished
 from tests.e2e.shots import SHOTS
-from tests.e2e.windows import Scheme, browsing
+from tests.e2e.windows import Scheme
 
 WIDTHS = {"wide": 1440, "narrow": 390}
 

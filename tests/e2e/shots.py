@@ -13,8 +13,9 @@ from typing import get_args
 
 from playwright.async_api import Browser, Page
 
+from msgsvc_devkit.browsers import browsing
 from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import ROOT, Scheme, browsing
+from tests.e2e.windows import ROOT, Scheme
 
 SHOTS = ROOT / "build" / "shots"
 WIDTHS = {"wide": 1280, "narrow": 360}

@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 
 async def test_an_operation_is_found_read_in_a_language_and_tried(

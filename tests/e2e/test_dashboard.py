@@ -13,7 +13,7 @@ from tests.e2e.hostile import ASKED, WORST, Filling
 from tests.e2e.refilling import NOT_SHOWN_AGAIN, SANDBOX, Refilling
 from tests.e2e.windows import NewWindow
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: Elements that only a text of somebody's can have brought into a page of ours.
 INTRUDERS = (

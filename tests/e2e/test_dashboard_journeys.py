@@ -16,7 +16,7 @@ from tests.e2e.windows import NewWindow, picture, someone_new
 from tests.ports import free_ports
 from tests.process import Deployment
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 PASSWORD = "a winter evening by the sea"
 

@@ -3,20 +3,23 @@
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Browser
 
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_dashboard.accounts import Accounts, Team
 from tests.e2e.furnished import furnished
-from tests.e2e.windows import browsing, faults
+from tests.e2e.windows import faults
 
 pytestmark = pytest.mark.browser
 
 PASSWORD = "a winter evening by the sea"
 
 
-async def test_somebody_signs_in_by_link_and_password_on_a_phone(tmp_path: Path) -> None:
+async def test_somebody_signs_in_by_link_and_password_on_a_phone(
+    browser: Browser, tmp_path: Path
+) -> None:
     found: list[str] = []
-    async with furnished(tmp_path) as place, browsing() as browser:
+    async with furnished(tmp_path) as place:
         service, project_id = place.service, place.tenant.project.project_id
         async with service.db.transaction() as tx:
             body = AddMemberBody(name="Boris", email="boris@pinewood.example", role="agent")

@@ -79,7 +79,6 @@ async def sign_in(reader: Reader, block: Block, phone: Page) -> None:
 # Most of it is pip's: some forty packages, twice.
 @pytest.mark.timeout(900)
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 async def test_whoever_follows_the_guide_installs_a_release_and_signs_in(
     new_window: NewWindow, tmp_path: Path
 ) -> None:

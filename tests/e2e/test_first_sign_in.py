@@ -26,7 +26,7 @@ testing = pytest.importorskip("msgsvc_devkit.platforms.telegram")
 #: Seconds from `msgsvc init` to the first sign-in that a newcomer's patience has.
 PATIENCE_S = patient(120)
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @asynccontextmanager
@@ -86,9 +86,8 @@ async def test_a_newcomer_gets_to_the_first_sign_in_and_edits_no_file(
         }
         began = time.monotonic()
         typed = ["telegram", telegram.bot.token, address, "", "ann@shop.example"]
-        command = [str(MSGSVC), "init"]
         status, shown = await asyncio.to_thread(
-            on_a_terminal, command, tmp_path, typed, environment
+            on_a_terminal, ["init"], tmp_path, typed, environment
         )
         assert status == 0, shown
         written = (tmp_path / "msgsvc.toml").read_bytes()

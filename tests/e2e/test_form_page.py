@@ -17,7 +17,7 @@ from playwright.async_api import Page, expect
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 from tests.process import Deployment
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 CONFIG = """\
 plugins = ["sandbox", "forms"]
@@ -131,7 +131,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         yield server.url, deployment.create_key()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def library(served: tuple[str, str]) -> Library:
     return await Library(*served, {}).new_form()
 

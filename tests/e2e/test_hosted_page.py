@@ -32,7 +32,7 @@ from tests.e2e.windows import (
     someone_new,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: How a person says yes and no, and what the site answers, by language.
 WORDS = {
@@ -41,7 +41,7 @@ WORDS = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
     """The service, two sandbox messengers and the example site; and a link whose page shows a number."""
     async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:

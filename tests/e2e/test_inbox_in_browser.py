@@ -10,15 +10,15 @@ from playwright.async_api import Page, expect
 from msgsvc_core.channels import ChannelUser, MessageReceived, Started
 from msgsvc_devkit.dashboard import visitor
 from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import browsing, picture, windows
+from tests.e2e.windows import NewWindow, picture
 
 pytestmark = pytest.mark.browser
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[tuple[Furnished, Page]]:
+async def opened(folder: Path, new_window: NewWindow) -> AsyncIterator[tuple[Furnished, Page]]:
     """A service, and a window in which its owner is signed in."""
-    async with furnished(folder) as made, browsing() as browser, windows(browser) as new_window:
+    async with furnished(folder) as made:
         page = await new_window()
         await made.enter(page.context, made.owner)
         yield made, page
@@ -42,9 +42,9 @@ async def write(made: Furnished, text: str) -> None:
 
 
 async def test_what_a_customer_writes_appears_and_what_an_agent_is_writing_stays(
-    tmp_path: Path,
+    new_window: NewWindow, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as (made, page):
+    async with opened(tmp_path, new_window) as (made, page):
         project = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}"
         await page.goto(f"{project}/tickets")
         await come(made)
@@ -81,9 +81,9 @@ PASTE = """(box) => {
 
 
 async def test_a_reply_is_written_by_keyboard_with_a_canned_answer_and_a_pasted_file(
-    tmp_path: Path,
+    new_window: NewWindow, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as (made, page):
+    async with opened(tmp_path, new_window) as (made, page):
         await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
         answer = page.get_by_label("Answer to the customer")
         await answer.focus()
@@ -110,9 +110,9 @@ async def test_a_reply_is_written_by_keyboard_with_a_canned_answer_and_a_pasted_
 
 
 async def test_two_agents_see_each_others_replies_and_never_answer_twice_unknowingly(
-    tmp_path: Path,
+    new_window: NewWindow, tmp_path: Path
 ) -> None:
-    async with furnished(tmp_path) as made, browsing() as browser, windows(browser) as new_window:
+    async with furnished(tmp_path) as made:
         project_id = made.tenant.project.project_id
         colleague = await visitor(made.service, project_id, "admin")
         ticket = made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}")
@@ -141,8 +141,10 @@ async def test_two_agents_see_each_others_replies_and_never_answer_twice_unknowi
         await colleague.client.aclose()
 
 
-async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (made, page):
+async def test_a_form_is_built_in_place_with_its_preview(
+    new_window: NewWindow, tmp_path: Path
+) -> None:
+    async with opened(tmp_path, new_window) as (made, page):
         forms = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}/forms"
         await page.goto(f"{forms}/new")
         await page.get_by_label("Title, English").fill("Order a cake")
@@ -171,8 +173,10 @@ async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None
         await expect(page.get_by_role("link", name="/f/frm_")).to_be_visible()
 
 
-async def test_two_agents_see_each_other_in_a_ticket_and_in_the_list(tmp_path: Path) -> None:
-    async with furnished(tmp_path) as made, browsing() as browser, windows(browser) as new_window:
+async def test_two_agents_see_each_other_in_a_ticket_and_in_the_list(
+    new_window: NewWindow, tmp_path: Path
+) -> None:
+    async with furnished(tmp_path) as made:
         colleague = await visitor(made.service, made.tenant.project.project_id, "admin")
         at = f"/tickets/{made.ids['ticket_id']}"
         pages = [await new_window(), await new_window()]
@@ -193,9 +197,9 @@ async def test_two_agents_see_each_other_in_a_ticket_and_in_the_list(tmp_path: P
 
 
 async def test_tickets_are_worked_on_by_single_keys_but_never_while_somebody_writes(
-    tmp_path: Path,
+    new_window: NewWindow, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as (made, page):
+    async with opened(tmp_path, new_window) as (made, page):
         await page.goto(made.url + made.owner.url("/tickets"))
         tickets = page.locator("a.ticket")
         await page.keyboard.press("j")
@@ -246,9 +250,9 @@ async def test_tickets_are_worked_on_by_single_keys_but_never_while_somebody_wri
 
 
 async def test_assignee_and_priority_are_saved_as_they_are_chosen_and_the_page_says_so(
-    tmp_path: Path,
+    new_window: NewWindow, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as (made, page):
+    async with opened(tmp_path, new_window) as (made, page):
         await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
         about = page.get_by_role("complementary", name="About this ticket")
         said = page.locator("#saved")
@@ -271,8 +275,10 @@ async def test_assignee_and_priority_are_saved_as_they_are_chosen_and_the_page_s
         await expect(page.get_by_label("Answer to the customer")).to_have_value("Yes, it")
 
 
-async def test_a_ticket_is_opened_beside_a_list_that_stays_where_it_is(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (made, page):
+async def test_a_ticket_is_opened_beside_a_list_that_stays_where_it_is(
+    new_window: NewWindow, tmp_path: Path
+) -> None:
+    async with opened(tmp_path, new_window) as (made, page):
         for number in range(20):
             body = {"channel": "virtual", "text": f"Question {number}"}
             answer = await made.tenant.client.post("/v1/tickets", json=body)

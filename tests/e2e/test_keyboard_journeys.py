@@ -14,7 +14,7 @@ from tests.e2e.furnished import Furnished
 from tests.e2e.keyboard import Keyboard
 from tests.e2e.windows import NewWindow
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 both_ways = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
 

@@ -25,7 +25,7 @@ from tests.e2e.windows import (
     someone_new,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: Yes, Cancel, the site's greeting, and what its button says of a Cancel, by language.
 WORDS = {
@@ -34,7 +34,7 @@ WORDS = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
     """The service, two sandbox messengers and the example site."""
     async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:

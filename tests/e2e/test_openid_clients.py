@@ -6,7 +6,7 @@ from playwright.async_api import expect
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 async def test_a_client_is_added_checked_and_deleted_on_a_phone_without_scripts(

@@ -13,7 +13,7 @@ from playwright.async_api import Page
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 #: Bytes over the wire of the first view of any page, heads included.
 MOST_BYTES = 120_000

@@ -10,7 +10,7 @@ from msgsvc_devkit import settled
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no_scripts"])

@@ -12,7 +12,7 @@ from tests.e2e.windows import NewWindow, picture
 #: Pixels: what breaks into two lines of small text is higher.
 TWO_LINES = 30
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 
 async def test_a_broadcast_is_counted_previewed_sent_and_watched(

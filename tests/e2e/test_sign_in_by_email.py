@@ -21,7 +21,7 @@ from msgsvc_devkit.platforms.email import FakeMail, Mail, Person
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 from tests.process import Deployment
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: The field, the button that sends, and what is said about a wrong address.
 WORDS = {
@@ -49,7 +49,7 @@ class Shop:
             return await answer.json()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def callback() -> AsyncIterator[str]:
     """The shop's page to which browsers come back."""
 
@@ -65,7 +65,7 @@ async def callback() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shop(tmp_path_factory: pytest.TempPathFactory, callback: str) -> AsyncIterator[Shop]:
     deployment = Deployment(tmp_path_factory.mktemp("by-email"))
     async with FakeMail() as mail:

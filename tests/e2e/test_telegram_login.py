@@ -28,7 +28,7 @@ from msgsvc_devkit.services import SECRET_KEY
 from msgsvc_telegram import plugin as telegram_plugin
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 #: Nobody listens there: where the browser goes is enough.
 CALLBACK = "http://localhost:9/callback"
@@ -44,7 +44,7 @@ class Place:
     login: FakeTelegramLogin
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     listener = bind("127.0.0.1", 0)
     url = f"http://localhost:{listener.getsockname()[1]}"

@@ -170,7 +170,6 @@ async def order(window: Page, phone: Page, site: str) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 async def test_whoever_follows_the_tutorial_has_a_site_with_sign_in_and_a_notification(
     new_window: NewWindow, ports: dict[str, str], tmp_path: Path
 ) -> None:

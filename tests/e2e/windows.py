@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from msgsvc_devkit import machine, until
-from msgsvc_devkit.machine import chromium
 from msgsvc_devkit.work import PATIENCE_S
 
 #: Milliseconds: five seconds by default, which a busy machine may take.
@@ -30,26 +29,6 @@ SERIOUS = ("serious", "critical")
 
 Scheme = Literal["light", "dark"]
 NewWindow = Callable[..., Awaitable[Page]]
-
-#: Without these Chromium calls its maker, which a closed network refuses again and again.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@asynccontextmanager
-async def browsing() -> AsyncIterator[Browser]:
-    """Chromium, for as many windows as a module wants."""
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield launched
-        await launched.close()
 
 
 @asynccontextmanager

@@ -8,11 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.e2e.windows import NewWindow, browsing, windows
+from tests.e2e.windows import NewWindow, windows
 from tests.oidc_clients.browsing import is_at
 from tests.oidc_clients.programs import HERE, missing
 from tests.oidc_clients.provider import ClientSpec, Provider
@@ -54,12 +53,6 @@ class Application:
             "options => manager.signinSilent(options)", options
         )
         return renewed
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
-"""A browser, and a service whose time stands still, with one resource of every kind."""
+"""A service whose time stands still, with one resource of every kind."""
 
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 
 from msgsvc_devkit import settled
 from msgsvc_devkit.clock import FakeClock
 from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import browsing
 from tests.pictures.pages import Pictured, pictured
 
 #: What the service has besides: the messenger in the browser.
@@ -19,13 +17,7 @@ MORE = {"channels": {"sandbox_a": {"plugin": "sandbox"}}, "plugins": ("sandbox",
 MINUTES = 10
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furnished]:
     clock = FakeClock()
     async with furnished(tmp_path_factory.mktemp("pictures"), clock=clock, more=MORE) as made:
@@ -37,6 +29,6 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Furni
         yield made
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pages(place: Furnished) -> Sequence[Pictured]:
     return await pictured(place)

@@ -15,7 +15,7 @@ from tests.pictures.pages import Pictured
 from tests.pictures.taking import Window, windows_of
 from tests.pictures.variants import GALLERY, MAIN, Lang, Size
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: Pixels of a screen, of a phone, and of the narrowest screen: a page enlarged four times on one of 1280.
 WIDTHS: list[tuple[Size, int]] = [("wide", 1440), ("phone", 390), ("phone", 320)]

@@ -23,7 +23,7 @@ from tests.pictures.pages import Pictured
 from tests.pictures.taking import take, take_probe, windows_of
 from tests.pictures.variants import ALL, GALLERY, MAIN, Variant, variants_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 #: Set it, as `make pictures` does, to accept how pages look now.
 ACCEPT_VARIABLE = "MSGSVC_ACCEPT_PICTURES"

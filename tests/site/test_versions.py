@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from docs.site.versions import LATEST, NEXT, Release, newest_of_each, put_together, releases
 from msgsvc_devkit.deadlines import patient
-from tests.e2e.windows import NewWindow, browsing, faults, windows
+from tests.e2e.windows import NewWindow, faults, windows
 from tests.site.tools import ROOT, Quiet, first_of_all, site_python
 
 #: Seconds for the builds of three versions; they take half a minute on two cores that nobody else uses.
@@ -157,20 +156,13 @@ def address(versioned: Path) -> Iterator[str]:
         yield url
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
     async with windows(browser) as open_window:
         yield open_window
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 async def test_readers_choose_a_version_and_stay_on_their_page(
     address: str, versioned: Path, new_window: NewWindow
 ) -> None:
@@ -197,7 +189,6 @@ async def test_readers_choose_a_version_and_stay_on_their_page(
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_page_that_a_version_lacks_leads_to_its_first_page(
     address: str, new_window: NewWindow
 ) -> None:
@@ -210,7 +201,6 @@ async def test_a_page_that_a_version_lacks_leads_to_its_first_page(
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_russian_page_keeps_its_language_in_another_version(
     address: str, new_window: NewWindow
 ) -> None:

@@ -5,17 +5,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, Response, expect
 
 from msgsvc_devkit import until
-from tests.e2e.windows import NewWindow, Scheme, browsing, faults, picture, windows
+from tests.e2e.windows import NewWindow, Scheme, faults, picture, windows
 from tests.site.tools import Quiet
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.asyncio(loop_scope="module"),
-]
+pytestmark = pytest.mark.browser
 
 #: A page of each kind.
 KINDS = (
@@ -64,13 +60,7 @@ def address(site: Path) -> Iterator[str]:
         yield f"{url}/{site.name}"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def new_window(browser: Browser) -> AsyncIterator[NewWindow]:
     async with windows(browser) as open_window:
         yield open_window

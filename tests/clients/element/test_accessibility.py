@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from tests.clients.element.site import Site
 from tests.e2e.windows import NewWindow, Scheme, faults, picture, read_qr
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 
 async def begin(window: Page, address: str) -> None:

@@ -4,15 +4,12 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-import pytest_asyncio
 
 from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc
 from tests.clients.element.site import Site
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def browser(site: Site) -> AsyncIterator[httpx2.AsyncClient]:
     """With cookies, as a browser has them."""
     async with httpx2.AsyncClient(base_url=site.url) as client:

@@ -3,16 +3,13 @@
 import json
 import re
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser
 
 from tests.clients.typescript.building import PACKAGE, built_client, compiler, program, run
-from tests.e2e.windows import browsing
 from tests.ports import free_ports
 from tests.vectors.generate import VECTORS
 
@@ -128,12 +125,6 @@ def test_the_lock_names_no_registry_but_npms() -> None:
         assert entry.get("resolved", "https://registry.npmjs.org/").startswith(
             "https://registry.npmjs.org/"
         ), name
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with browsing() as launched:
-        yield launched
 
 
 #: Run in a page: the client as a browser loads it, without a bundler.

@@ -12,16 +12,14 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx2
 import pytest
 import uvicorn
-from playwright.async_api import Browser, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import ServiceFactory
-from msgsvc_devkit.machine import chromium
 from plugins.areas.auth.tests.mini_apps import PAYLOAD, MiniApps, mini_apps_of
 
 pytestmark = pytest.mark.browser
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATH = "/login/shop/app"
 
 #: Where pictures are left for whoever asks for them.
@@ -57,14 +55,6 @@ async def base_url(service: Service, link: dict[str, Any]) -> AsyncIterator[str]
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
     await serving
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield launched
-        await launched.close()
 
 
 @asynccontextmanager

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from msgsvc_core.service import Service
-from msgsvc_devkit.machine import chromium
 from msgsvc_oidc import plugin
 from plugins.areas.oidc.tests.conftest import Visitor
 from plugins.areas.oidc.tests.devices import DEVICE_CLIENT, poll, start
@@ -21,7 +20,6 @@ from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 pytestmark = pytest.mark.browser
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 #: Where pictures are left for whoever asks for them.
 SCREENS = Path(__file__).parents[4] / "build" / "screens"
@@ -62,14 +60,6 @@ async def base_url(
     yield sign_ins.base_url
     server.should_exit = True
     await serving
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield launched
-        await launched.close()
 
 
 @pytest.fixture

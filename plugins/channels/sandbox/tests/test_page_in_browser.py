@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled
-from msgsvc_devkit.machine import chromium
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_sandbox.service import Messenger
@@ -22,8 +21,6 @@ pytestmark = pytest.mark.browser
 
 # Milliseconds: five seconds by default, which a busy machine may take.
 expect.set_options(timeout=PATIENCE_S * 1000)
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 #: Works as HTML, as an attribute and as an address, wherever a page would be careless.
 EVIL = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
@@ -54,19 +51,17 @@ async def base_url(service: Service) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def page(base_url: str) -> AsyncIterator[Page]:
+async def page(browser: Browser, base_url: str) -> AsyncIterator[Page]:
     """A desktop window. Errors, and requests to other hosts, fail the test."""
     wrong: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = await browser.new_context(
-            base_url=base_url, viewport={"width": 1280, "height": 800}, locale="en"
-        )
-        page = await context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda asked: wrong.append(asked.url) if _foreign(asked.url) else None)
-        yield page
-        await browser.close()
+    context = await browser.new_context(
+        base_url=base_url, viewport={"width": 1280, "height": 800}, locale="en"
+    )
+    page = await context.new_page()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: wrong.append(asked.url) if _foreign(asked.url) else None)
+    yield page
+    await context.close()
     assert wrong == []
 
 

@@ -1,0 +1,48 @@
+"""Pytest plugin: `browser`, one Chromium for all tests of a process.
+
+Starting a browser takes longer than most tests of a page. Tests share nothing in it as long as each opens
+a context of its own.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest_asyncio
+
+from msgsvc_devkit.machine import chromium
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+#: Without these Chromium calls its maker, which a closed network refuses again and again.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@asynccontextmanager
+async def browsing(*flags: str) -> "AsyncIterator[Browser]":
+    """The machine's Chromium, with further flags."""
+    # Here, as most runs of tests open no browser.
+    from playwright.async_api import async_playwright  # noqa: PLC0415
+
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(
+            executable_path=chromium(), args=[*FLAGS, *flags]
+        )
+        yield launched
+        await launched.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> "AsyncIterator[Browser]":
+    """Chromium, in which each test opens contexts of its own."""
+    async with browsing() as launched:
+        yield launched
