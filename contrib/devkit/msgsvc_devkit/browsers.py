@@ -15,7 +15,7 @@ from msgsvc_devkit.machine import chromium
 if TYPE_CHECKING:
     from playwright.async_api import Browser
 
-#: Without these Chromium calls its maker, which a closed network refuses again and again.
+#: Without these Chromium calls its maker repeatedly, which a closed network refuses.
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
