@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from msgsvc_core.core_parts import CORE_NOT_COPIED
-from msgsvc_core.db import CORE_MIGRATIONS, migrate
+from msgsvc_core.db import CORE_MIGRATIONS
 from msgsvc_core.db.copying import Copied, Scope, backup, copy, restore
 from msgsvc_core.db.copying.tables import read_tables
 from msgsvc_core.db.database import sqlite_path
@@ -105,9 +105,11 @@ async def test_a_column_that_one_database_lacks_is_left_out_on_purpose(
     assert {name for name, _ in columns(sqlite) ^ columns(postgresql)} == CORE_NOT_COPIED.keys()
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("small")
+@pytest.fixture
+async def target(databases: dict[str, Any]) -> str:
+    """A file with the core's tables and no rows. Migrating an empty one takes half of most tests; the first
+    test does, and on PostgreSQL too."""
+    return str(await databases["sqlite"].fresh(CORE.migrations))
 
 
 async def filled(make_service: ServiceFactory) -> Service:
@@ -126,10 +128,10 @@ async def test_a_running_service_is_not_copied(
         await copy(service.settings.database_url, f"sqlite:///{tmp_path / 'to.db'}", CORE, unseen)
 
 
-async def test_a_target_with_rows_is_refused(make_service: ServiceFactory, tmp_path: Path) -> None:
+async def test_a_target_with_rows_is_refused(make_service: ServiceFactory, target: str) -> None:
     service = await filled(make_service)
     await service.stop()
-    url, target = service.settings.database_url, f"sqlite:///{tmp_path / 'to.db'}"
+    url = service.settings.database_url
     await copy(url, target, CORE, unseen)
 
     with pytest.raises(CopyRefused, match="is not empty"):
@@ -137,13 +139,12 @@ async def test_a_target_with_rows_is_refused(make_service: ServiceFactory, tmp_p
 
 
 async def test_tables_that_no_loaded_plugin_owns_are_named(
-    make_service: ServiceFactory, tmp_path: Path
+    make_service: ServiceFactory, target: str
 ) -> None:
     service = await filled(make_service)
     async with service.db.transaction() as tx:
         await tx.execute("CREATE TABLE otp_codes (otp_id TEXT PRIMARY KEY)")
     await service.stop()
-    target = f"sqlite:///{tmp_path / 'to.db'}"
 
     try:
         with pytest.raises(CopyRefused, match="owns otp_codes"):
@@ -154,11 +155,11 @@ async def test_tables_that_no_loaded_plugin_owns_are_named(
 
 
 async def test_an_interrupted_copy_is_not_served_and_is_continued(
-    make_service: ServiceFactory, tmp_path: Path
+    make_service: ServiceFactory, target: str
 ) -> None:
     service = await filled(make_service)
     await service.stop()
-    url, target = service.settings.database_url, f"sqlite:///{tmp_path / 'to.db'}"
+    url = service.settings.database_url
     interrupted = await interrupt(url, target)
 
     with pytest.raises(UnfinishedCopy, match="interrupted"):
@@ -186,23 +187,22 @@ async def interrupt(url: str, target: str) -> bool:
 
 
 async def test_an_interrupted_copy_of_another_database_is_not_mixed_with_this_one(
-    make_service: ServiceFactory, tmp_path: Path
+    make_service: ServiceFactory, target: str
 ) -> None:
-    target = f"sqlite:///{tmp_path / 'to.db'}"
-    for service in (await filled(make_service), await filled(make_service)):
-        await service.stop()
-        if not sqlite_path(target).exists():
-            await interrupt(service.settings.database_url, target)
+    one, other = await filled(make_service), await filled(make_service)
+    await one.stop()
+    await other.stop()
+    await interrupt(one.settings.database_url, target)
 
     with pytest.raises(CopyRefused, match="interrupted copy of"):
-        await copy(service.settings.database_url, target, CORE, unseen)
+        await copy(other.settings.database_url, target, CORE, unseen)
 
 
 async def test_a_source_that_changed_since_the_interruption_is_noticed(
-    make_service: ServiceFactory, tmp_path: Path
+    make_service: ServiceFactory, target: str
 ) -> None:
     service = await filled(make_service)
-    url, target = service.settings.database_url, f"sqlite:///{tmp_path / 'to.db'}"
+    url = service.settings.database_url
     await service.stop()
     await interrupt(url, target)
     async with service, service.db.transaction() as tx:
@@ -215,20 +215,20 @@ async def test_a_source_that_changed_since_the_interruption_is_noticed(
 
 
 async def test_a_backup_of_a_running_service_is_restored_into_either_database(
-    make_service: ServiceFactory, postgres: Any, tmp_path: Path
+    make_service: ServiceFactory, postgres: Any, target: str, tmp_path: Path
 ) -> None:
     service, file = await filled(make_service), tmp_path / "copy.backup"
     written = await backup(service.settings.database_url, file, CORE, unseen, **LABEL)
     await service.projects.create("Later")
-    targets = [f"sqlite:///{tmp_path / 'to.db'}", await postgres.empty()]
+    targets = [target, await postgres.fresh(CORE.migrations)]
 
-    restored = [await restore(file, target, CORE, unseen) for target in targets]
+    restored = [await restore(file, url, CORE, unseen) for url in targets]
 
     assert restored == [written, written]
     assert file.stat().st_mode & 0o077 == 0
     assert not file.with_name("copy.backup.partial").exists()
-    for target in targets:
-        other = await make_service(database_url=target)
+    for url in targets:
+        other = await make_service(database_url=url)
         assert [each.name for each in await other.projects.list()] == ["Shop"]
         await other.stop()
     await postgres.give_back(targets[1])
@@ -268,13 +268,10 @@ class Wrong:
     ids=lambda wrong: wrong.says,
 )
 async def test_a_wrong_backup_is_refused_with_what_to_do(
-    small: Path, wrong: Wrong, tmp_path: Path
+    target: str, wrong: Wrong, tmp_path: Path
 ) -> None:
     file = tmp_path / "wrong.backup"
-    source = f"sqlite:///{small / 'small.db'}"
-    if not sqlite_path(source).exists():
-        await migrate(source, CORE.migrations)
-    await backup(source, file, CORE, unseen, **LABEL)
+    await backup(target, file, CORE, unseen, **LABEL)
     relabel(file, wrong.change)
 
     with pytest.raises(CopyRefused, match=wrong.says):

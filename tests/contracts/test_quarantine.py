@@ -105,7 +105,8 @@ async def test_nothing_is_sent_twice_in_quarantine(
     backend: Any,
     tmp_path: Path,
 ) -> None:
-    file, target = tmp_path / "full.backup", await backend.empty()
+    file = tmp_path / "full.backup"
+    target = await backend.fresh(full.service.migrations)
     label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
     await backup(full.url, file, full.scope, unseen, **label)
     await full.service.stop()
@@ -156,7 +157,8 @@ async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_ou
     backend: Any,
     tmp_path: Path,
 ) -> None:
-    file, target = tmp_path / "full.backup", await backend.empty()
+    file = tmp_path / "full.backup"
+    target = await backend.fresh(full.service.migrations)
     label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
     await backup(full.url, file, full.scope, unseen, **label)
     await full.service.stop()
@@ -213,7 +215,8 @@ async def test_a_copy_that_becomes_the_original_repeats_no_schedule_and_no_step(
     async with client_of(service, key) as client:
         await subscribing(service, Tenant(project, key, client))("Ann", external_id="ann")
         await _plan(client, in_one_hour=to_rfc3339(clock.now_ms() + HOUR_S * 1000))
-    url, file, target = service.settings.database_url, tmp_path / "b", await backend.empty()
+    url, file = service.settings.database_url, tmp_path / "b"
+    target = await backend.fresh(service.migrations)
     scope = Scope(service.migrations, CORE_NOT_COPIED)
     await service.stop()
     label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
