@@ -1,6 +1,7 @@
 """`msgsvc`: the root command, with its subcommands and error messages."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points, version
 from typing import Annotated, Any
@@ -55,6 +56,18 @@ COMMANDS_GROUP = "msgsvc.commands"
 BROUGHT_BY = {"demo": "msgsvc-devkit", "plugin": "msgsvc-devkit"}
 
 
+class _Names(dict[str, Any]):
+    """Of its keys typer suggests one for a misspelled command. They are looked for then: that reads the
+    metadata of all that is installed."""
+
+    def __init__(self, group: "Commands", context: Any) -> None:
+        super().__init__()
+        self._list = partial(group.list_commands, context)
+
+    def keys(self) -> Any:
+        return dict.fromkeys(self._list()).keys()
+
+
 class Commands(TyperGroup):
     """Prints errors that the user can fix without a traceback, which is for bugs.
 
@@ -76,9 +89,7 @@ class Commands(TyperGroup):
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        # Of these names typer suggests one for a misspelled one.
-        names: Any = dict.fromkeys(self.list_commands(ctx))
-        self.commands = names
+        self.commands = _Names(self, ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
