@@ -25,15 +25,21 @@ _CONTEXT.set_forkserver_preload(["tests.loaded"])
 
 
 class ForkedProcess:
-    """What `subprocess.Popen` is for a command of the service; `stdout` is text."""
+    """What `subprocess.Popen` is for a command of the service; `stdout` is text. `errors` is the file for its
+    standard error, or a terminal, which then is its standard input and output too."""
 
     def __init__(
-        self, arguments: Sequence[str | Path], environment: Mapping[str, str], errors: Path
+        self,
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str],
+        errors: Path,
+        folder: Path | None = None,
     ) -> None:
         reading, writing = multiprocessing.Pipe(duplex=False)
         given = [str(argument) for argument in arguments]
+        folder = folder or Path.cwd()
         self._process = _CONTEXT.Process(
-            target=_run, args=(given, dict(environment), str(errors), writing), daemon=True
+            target=_run, args=(given, dict(environment), errors, folder, writing), daemon=True
         )
         self._process.start()
         writing.close()
@@ -70,13 +76,19 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(arguments: list[str], environment: dict[str, str], errors: str, out: Connection) -> None:
+def _run(
+    arguments: list[str], environment: dict[str, str], errors: Path, folder: Path, out: Connection
+) -> None:
     """The command, in the forked process."""
-    os.dup2(out.fileno(), 1)
+    if errors.is_char_device():
+        _use_terminal(errors)
+    else:
+        os.dup2(out.fileno(), 1)
+        descriptor = os.open(errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
     out.close()
-    descriptor = os.open(errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
+    os.chdir(folder)
     # As in a terminal: what a shell starts in the background, such as a run of all tests, ignores Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
@@ -86,3 +98,13 @@ def _run(arguments: list[str], environment: dict[str, str], errors: str, out: Co
     importlib.invalidate_caches()
     sys.argv = ["msgsvc", *arguments]
     main()
+
+
+def _use_terminal(path: Path) -> None:
+    """Makes a terminal that of this process, where passwords are asked for too."""
+    os.setsid()
+    terminal = os.open(path, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(terminal, stream)
+    os.close(terminal)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - until the process ends

@@ -1,24 +1,32 @@
-"""A command on a terminal of its own, as somebody types to it."""
+"""A command of the service on a terminal of its own, as somebody types to it."""
 
 import os
 import pty
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgsvc_devkit.deadlines import patient
+from tests.forking import ForkedProcess
+
+#: Seconds that a command gets to end once its terminal is closed.
+END_S = patient(60.0)
+
 
 def on_a_terminal(
-    command: Sequence[str], folder: Path, lines: Sequence[str], environment: Mapping[str, str]
+    arguments: Sequence[str], folder: Path, lines: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[int, str]:
     """The exit code of a command, and what is seen while these lines are typed.
 
     A line is typed when a question stands there: `...: ` at the end, as all of typer's do.
     """
-    pid, terminal = pty.fork()
-    if pid == 0:  # pragma: no cover - the child, of which no coverage is told
-        os.chdir(folder)
-        os.execve(command[0], list(command), dict(environment))  # noqa: S606 - no shell is wanted
+    ours, theirs = pty.openpty()
+    process = ForkedProcess(arguments, environment, Path(os.ttyname(theirs)), folder)
+    # Its other output is closed once it has the terminal.
+    with process.stdout:
+        process.stdout.read()
+    os.close(theirs)
     shown, left = "", list(lines)
-    with open(terminal, "rb+", buffering=0) as screen:
+    with open(ours, "rb+", buffering=0) as screen:
         while True:
             try:
                 piece = screen.read(4096)
@@ -30,4 +38,4 @@ def on_a_terminal(
             if shown.endswith(": ") and left:
                 screen.write(f"{left.pop(0)}\n".encode())
                 shown += "\n"
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+    return process.wait(END_S), shown

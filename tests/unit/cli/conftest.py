@@ -1,5 +1,6 @@
 """A folder and an environment of its own for each run of a command."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from msgsvc_core import service
 from msgsvc_core.cli.main import app
+from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import MigrationSource, Phase, migrate
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_devkit.images import shared_images
@@ -20,25 +22,27 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with no setting in the environment."""
+    """The working folder, with no setting in the environment. A new file is copied from an image instead of
+    migrated, which takes a second; not by the command `migrate`."""
     for name in list(os.environ):
         if name.startswith("MSGSVC_") and not name.startswith("MSGSVC_TEST_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(service, "migrate", from_image)
     return tmp_path
 
 
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Runs `msgsvc` with these arguments, and lets an exception that it did not expect out. A new file is
-    copied from an image instead of migrated, which takes a second; not by the command `migrate`."""
+    """Runs `msgsvc` with these arguments, and lets an exception that it did not expect out."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
 
     def invoke(*arguments: str, typed: str | None = None) -> Result:
-        is_about_migrations = arguments[:1] == ("migrate",)
-        monkeypatch.setattr(service, "migrate", migrate if is_about_migrations else from_image)
-        return CliRunner().invoke(app, arguments, input=typed, catch_exceptions=False)
+        with monkeypatch.context() as patch:
+            if arguments[:1] == ("migrate",):
+                patch.setattr(service, "migrate", migrate)
+            return CliRunner().invoke(app, arguments, input=typed, catch_exceptions=False)
 
     yield invoke
     # Commands set up logging for a process of their own; here it is the tests'.
@@ -55,6 +59,14 @@ async def from_image(
         return await migrate(url, sources, phase)
     await shared_images().copy_to(path, sources)
     return []
+
+
+@pytest.fixture
+def migrated(config: Path) -> Path:
+    """The same configuration, with its database up to date and empty."""
+    sources = service.Service(load_settings(config, env={})).migrations
+    asyncio.run(shared_images().copy_to(config.with_name("msgsvc.db"), sources))
+    return config
 
 
 @pytest.fixture

@@ -62,11 +62,11 @@ def test_the_configuration_is_named_by_option_or_environment(
     run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = config.rename(config.with_name("other.toml"))
-    assert run("migrate").exit_code == 2
-    assert run("migrate", "--config", str(elsewhere)).exit_code == 0
+    assert run("project", "list").exit_code == 2
+    assert run("project", "list", "--config", str(elsewhere)).exit_code == 0
     monkeypatch.setenv("MSGSVC_CONFIG", str(elsewhere))
 
-    assert run("migrate").exit_code == 0
+    assert run("project", "list").exit_code == 0
 
 
 def test_the_environment_alone_may_be_the_configuration(
@@ -74,7 +74,7 @@ def test_the_environment_alone_may_be_the_configuration(
 ) -> None:
     monkeypatch.setenv("MSGSVC_SECRET_KEYS", '["kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"]')
 
-    assert run("migrate").exit_code == 0
+    assert run("project", "list").exit_code == 0
 
 
 def test_the_environment_may_name_files_with_the_secrets(
@@ -83,7 +83,7 @@ def test_the_environment_may_name_files_with_the_secrets(
     (tmp_path / "keys").write_text("kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU\n")
     monkeypatch.setenv("MSGSVC_SECRET_KEYS__FILE", str(tmp_path / "keys"))
 
-    assert run("migrate").exit_code == 0
+    assert run("project", "list").exit_code == 0
 
 
 def test_every_command_and_group_explains_itself(run: Any) -> None:

@@ -399,9 +399,8 @@ def test_a_process_that_delivers_nothing_is_a_warning(run: Any, config: Path) ->
     assert "delivers nothing" in run("doctor").stdout
 
 
-def test_quarantine_is_told_and_no_messenger_is_called(run: Any, config: Path) -> None:
-    run("migrate")
-    config.write_text("quarantine = true\n" + config.read_text("utf-8"), encoding="utf-8")
+def test_quarantine_is_told_and_no_messenger_is_called(run: Any, migrated: Path) -> None:
+    migrated.write_text("quarantine = true\n" + migrated.read_text("utf-8"), encoding="utf-8")
 
     output = run("doctor").stdout
 

@@ -16,7 +16,6 @@ from msgsvc_core.config.settings import (
     own_users_value,
 )
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
-from tests.process import MSGSVC
 from tests.terminal import on_a_terminal
 
 #: What BotFather's tokens look like.
@@ -297,4 +296,4 @@ def _without_keys(text: str) -> str:
 
 
 def _on_a_terminal(folder: Path, lines: list[str], *arguments: str) -> tuple[int, str]:
-    return on_a_terminal([str(MSGSVC), "init", *arguments], folder, lines, os.environ)
+    return on_a_terminal(["init", *arguments], folder, lines, os.environ)

@@ -16,9 +16,8 @@ DROP = 'op.execute("ALTER TABLE core_projects DROP COLUMN colour")'
 
 
 @pytest.fixture
-def upgrade(tmp_path: Path, run: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def upgrade(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A database of this release, and a core that has two steps more: its folder of scripts."""
-    run("migrate")
     folder = tmp_path / "steps"
     shutil.copytree(CORE_MIGRATIONS.folder, folder)
     before = CORE_MIGRATIONS.newest()
@@ -78,9 +77,7 @@ def test_the_plan_of_a_new_database_is_short(run: Any, config: Path) -> None:
     assert len(lines) <= 2 * len(steps) + 2, "a step that creates tables does not name each of them"
 
 
-def test_an_up_to_date_database_has_nothing_pending(run: Any, config: Path) -> None:
-    run("migrate")
-
+def test_an_up_to_date_database_has_nothing_pending(run: Any, migrated: Path) -> None:
     assert run("migrate", "--plan").stdout == "nothing is pending\n"
 
 

@@ -79,9 +79,7 @@ def test_what_was_due_before_the_original_stopped_is_withdrawn(run: Any, filled:
     assert counted(run) == {"channel.call": 1, "message.deliver": 1}
 
 
-def test_an_empty_outbox_and_a_time_that_is_none(run: Any, config: Path) -> None:
-    run("migrate")
-
+def test_an_empty_outbox_and_a_time_that_is_none(run: Any, migrated: Path) -> None:
     assert "nothing waits to be sent" in run("outbox", "list").stdout
     wrong = run("outbox", "cancel", "--due-before", "last night", "--yes")
     assert wrong.exit_code == 2

@@ -4,8 +4,9 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -13,84 +14,98 @@ from urllib.request import urlopen
 import pytest
 
 from msgsvc_devkit.deadlines import patient
+from tests.forking import ForkedProcess
 from tests.ports import free_ports
+from tests.process import Process, begin
 
 #: Seconds that a process gets on a busy machine.
 PATIENCE_S = patient(60)
 
 
-def _serve(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "msgsvc_core", "serve", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+class Serving:
+    """A server that has printed that it listens."""
 
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_listens_and_ends_well_when_told(
-    config: Path, number: signal.Signals
-) -> None:
-    with _serve(config.parent, "--port", "0") as process:
+    def __init__(self, process: Process, errors: Path) -> None:
+        self._process = process
+        self._errors = errors
         assert process.stdout is not None
-        found = re.search(r"listens on (http://\S+),", process.stdout.readline())
+        self.line = process.stdout.readline()
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Its exit code after a signal, and what it has written to standard error."""
+        self._process.send_signal(number)
+        return self._process.wait(PATIENCE_S), self._errors.read_text()
+
+
+@contextmanager
+def _serving(folder: Path, *arguments: str, forks: bool = True) -> Iterator[Serving]:
+    """A server of the configuration there. One that is not forked starts as an operator starts it."""
+    errors = folder / "errors.txt"
+    process = _begin(folder, errors, *arguments, forks=forks)
+    try:
+        yield Serving(process, errors)
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _begin(folder: Path, errors: Path, *arguments: str, forks: bool = True) -> Process:
+    if forks:
+        return ForkedProcess(["serve", *arguments], os.environ, errors, folder)
+    # The working folder of these tests has the configuration.
+    return begin([sys.executable, "-m", "msgsvc_core", "serve", *arguments], os.environ, errors)
+
+
+@pytest.mark.parametrize(
+    ("number", "forks"), [(signal.SIGTERM, True), (signal.SIGINT, False)], ids=["term", "int"]
+)
+def test_it_says_where_it_listens_and_ends_well_when_told(
+    config: Path, number: signal.Signals, forks: bool
+) -> None:
+    with _serving(config.parent, "--port", "0", forks=forks) as server:
+        found = re.search(r"listens on (http://\S+),", server.line)
         assert found
         with urlopen(f"{found[1]}/healthz", timeout=PATIENCE_S) as answer:
             assert answer.status == 200
             assert "server" not in answer.headers
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        code, errors = server.end(number)
 
-    assert process.returncode == 0
+    assert code == 0
     assert "Traceback" not in errors
 
 
 def test_it_warns_of_what_doctor_would_warn_of(config: Path) -> None:
     text = config.read_text("utf-8")
     config.write_text(f'{text}[jobs]\nrunner = "none"\n', encoding="utf-8")
-    with _serve(config.parent, "--port", "0") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.terminate()
-        _, errors = process.communicate(timeout=PATIENCE_S)
+    with _serving(config.parent, "--port", "0") as server:
+        _, errors = server.end()
 
     assert "delivers nothing" in errors
 
 
 def test_it_says_that_it_is_in_quarantine(config: Path) -> None:
-    with _serve(config.parent, "--port", "0", "--quarantine") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.terminate()
-        _, errors = process.communicate(timeout=PATIENCE_S)
+    with _serving(config.parent, "--port", "0", "--quarantine") as server:
+        _, errors = server.end()
 
     assert "nothing is sent or received" in errors
 
 
-def test_doctor_sees_a_quarantine_that_an_option_began(config: Path, run: Any) -> None:
+def test_doctor_sees_a_quarantine_that_an_option_began(migrated: Path, run: Any) -> None:
     port = free_ports()
-    text = config.read_text("utf-8")
-    config.write_text(
+    text = migrated.read_text("utf-8")
+    migrated.write_text(
         f'{text}base_url = "http://127.0.0.1:{port}"\n[server]\nport = {port}\n', "utf-8"
     )
     told = f"quarantine: the service that listens on port {port} was started in quarantine"
-    run("migrate")
     alone = run("doctor").stdout
-    with _serve(config.parent, "--quarantine") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+    with _serving(migrated.parent, "--quarantine") as server:
         beside = run("doctor").stdout
-        process.terminate()
-        process.communicate(timeout=PATIENCE_S)
-    with _serve(config.parent) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
+        server.end()
+    with _serving(migrated.parent) as server:
         usual = run("doctor").stdout
-        process.terminate()
-        process.communicate(timeout=PATIENCE_S)
+        server.end()
 
     assert told in beside
     assert told not in alone + usual
@@ -98,11 +113,13 @@ def test_doctor_sees_a_quarantine_that_an_option_began(config: Path, run: Any) -
 
 def _failure(config: Path, *arguments: str) -> str:
     """What `serve` writes to standard error when it does not start; it exits with 2."""
-    with _serve(config.parent, *arguments) as process:
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 2, errors
-    assert "Traceback" not in errors
-    return errors
+    errors = config.with_name("errors.txt")
+    process = _begin(config.parent, errors, *arguments)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(PATIENCE_S) == 2, errors.read_text()
+    assert "Traceback" not in errors.read_text()
+    return errors.read_text()
 
 
 def test_a_taken_port_is_named(config: Path) -> None:

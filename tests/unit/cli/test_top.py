@@ -5,8 +5,6 @@ import json
 import os
 import pty
 import select
-import subprocess
-import sys
 import time
 from io import StringIO
 from pathlib import Path
@@ -21,8 +19,7 @@ from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit.deadlines import patient
-
-MSGSVC = Path(sys.executable).with_name("msgsvc")
+from tests.forking import ForkedProcess
 
 #: Seconds that the screen may take to show something.
 PATIENCE_S = patient(30)
@@ -182,9 +179,10 @@ def test_an_order_that_there_is_not_is_refused(run: Any, queued: Path) -> None:
 def test_on_a_terminal_s_sorts_and_q_quits(queued: Path) -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
-    process = subprocess.Popen(
-        [MSGSVC, "top", "--every", "60"], stdin=theirs, stdout=theirs, env=environment
-    )
+    process = ForkedProcess(["top", "--every", "60"], environment, Path(os.ttyname(theirs)))
+    # Its other output is closed once it has the terminal.
+    with process.stdout:
+        process.stdout.read()
     os.close(theirs)
     try:
         first = _until(ours, "ready ▾")

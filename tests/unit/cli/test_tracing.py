@@ -92,7 +92,7 @@ def test_a_server_exports_its_spans_until_its_end(
 ) -> None:
     for variable, value in {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **variables}.items():
         monkeypatch.setenv(variable, value)
-    deployment = Deployment(tmp_path, forks=False)
+    deployment = Deployment(tmp_path)
     deployment.configure(CONFIG)
     with deployment.serving() as server:
         urllib.request.urlopen(f"{server.url}/docs/errors").close()
@@ -108,7 +108,7 @@ def test_a_collector_that_is_away_delays_the_end_by_seconds_and_is_logged_once(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20s3cret")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
-    deployment = Deployment(tmp_path, forks=False)
+    deployment = Deployment(tmp_path)
     deployment.configure(CONFIG)
     with deployment.serving() as server:
         urllib.request.urlopen(f"{server.url}/docs/errors").close()

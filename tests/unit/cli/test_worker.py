@@ -1,8 +1,7 @@
 """`msgsvc worker`: what it refuses, and that its processes come and go together."""
 
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from msgsvc_devkit.databases import PostgresDatabases
 from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner, redis_url
+from tests.forking import ForkedProcess
 from tests.ports import free_ports
 from tests.process import until
 
@@ -55,21 +55,39 @@ async def worker_config(request: pytest.FixtureRequest, databases: Any, folder: 
     runner.clean_up()
 
 
+class Worker:
+    """`msgsvc worker`, forked; the processes that it starts start as an operator's do."""
+
+    def __init__(self, process: ForkedProcess, errors: Path) -> None:
+        self.process = process
+        self._errors = errors
+
+    def pids(self, count: int) -> list[int]:
+        """Of the next processes that work."""
+        return [_pid_in(self.process.stdout.readline()) for _ in range(count)]
+
+    def end(self, number: signal.Signals | None = None) -> tuple[int, str]:
+        """Its exit code, after a signal or by itself, and what was written to standard error."""
+        if number is not None:
+            self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S), self._errors.read_text()
+
+
 @contextmanager
-def working(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "msgsvc_core", "worker", "--config", str(config), *options]
-    with subprocess.Popen(
-        command, cwd=config.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def working(config: Path, *options: str) -> Iterator[Worker]:
+    errors = config.with_name("errors.txt")
+    arguments = ["worker", "--config", str(config), *options]
+    process = ForkedProcess(arguments, os.environ, errors, config.parent)
+    try:
+        yield Worker(process, errors)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
-def lines_of(process: subprocess.Popen[str], count: int) -> list[str]:
-    assert process.stdout is not None
-    return [process.stdout.readline() for _ in range(count)]
+def _pid_in(line: str) -> int:
+    return int(line.partition("process ")[2].partition(";")[0])
 
 
 def gone(pid: int) -> bool:
@@ -88,43 +106,37 @@ def status_of(pid: int) -> str:
         return "(zombie)"
 
 
-def pid_in(line: str) -> int:
-    return int(line.partition("process ")[2].partition(";")[0])
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("options", [(), ("--processes", "2")], ids=["one", "two"])
-def test_a_signal_ends_it_cleanly(
-    worker_config: Path, number: signal.Signals, options: tuple[str, ...]
-) -> None:
-    with working(worker_config, *options) as process:
-        pids = [pid_in(line) for line in lines_of(process, 2 if options else 1)]
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+def test_a_signal_ends_it_cleanly(worker_config: Path, number: signal.Signals) -> None:
+    with working(worker_config) as worker:
+        [pid] = worker.pids(1)
+        code, errors = worker.end(number)
 
-    assert process.returncode == 0, errors
+    assert code == 0, errors
     assert "Traceback" not in errors
-    assert all(gone(pid) for pid in pids)
+    assert gone(pid)
 
 
-def test_a_process_that_is_killed_is_replaced(worker_config: Path) -> None:
-    with working(worker_config, "--processes", "2") as process:
-        first = pid_in(lines_of(process, 2)[0])
-        subprocess.run(["kill", "-9", str(first)], check=True)
-        third = pid_in(lines_of(process, 1)[0])
-        process.terminate()
-        _, errors = process.communicate(timeout=PATIENCE_S)
+def test_a_process_that_is_killed_is_replaced_and_ctrl_c_ends_them_all(worker_config: Path) -> None:
+    with working(worker_config, "--processes", "2") as worker:
+        first, second = worker.pids(2)
+        os.kill(first, signal.SIGKILL)
+        [third] = worker.pids(1)
+        code, errors = worker.end(signal.SIGINT)
 
     assert third != first
-    assert process.returncode == 0, errors
+    assert code == 0, errors
     assert f"process {first} ended with -9" in errors
+    assert "Traceback" not in errors
+    assert gone(second)
+    assert gone(third)
 
 
 def test_processes_end_when_their_parent_is_killed(worker_config: Path) -> None:
-    with working(worker_config, "--processes", "2") as process:
-        pids = [pid_in(line) for line in lines_of(process, 2)]
-        process.kill()
-        process.wait()
+    with working(worker_config, "--processes", "2") as worker:
+        pids = worker.pids(2)
+        worker.process.kill()
+        worker.process.wait()
 
         assert all(gone(pid) for pid in pids)
 
@@ -135,25 +147,28 @@ def test_a_configuration_that_cannot_work_is_not_tried_again_and_again(
     worker_config.write_text(
         worker_config.read_text().replace("plugins = []", 'plugins = ["nonsense"]')
     )
-    with working(worker_config, "--processes", "2") as process:
-        _, errors = process.communicate(timeout=PATIENCE_S)
+    with working(worker_config, "--processes", "2") as worker:
+        code, errors = worker.end()
 
-    assert process.returncode == 2
+    assert code == 2
     assert "nonsense" in errors
 
 
-def test_each_process_shows_its_figures_on_the_next_port(worker_config: Path) -> None:
+def test_each_of_several_processes_shows_its_figures_and_ends_with_the_worker(
+    worker_config: Path,
+) -> None:
     first = free_ports(2)
     with worker_config.open("a", encoding="utf-8") as file:
         file.write(f"[metrics]\nworker_port = {first}\n")
     with working(worker_config, "--processes", "2") as worker:
-        lines_of(worker, 2)
+        pids = worker.pids(2)
         figures = [figures_at(first + place) for place in range(2)]
-        worker.send_signal(signal.SIGTERM)
-        code = worker.wait(PATIENCE_S)
+        code, errors = worker.end(signal.SIGTERM)
 
     assert all("\nmsgsvc_jobs{" in text for text in figures)
-    assert code == 0
+    assert code == 0, errors
+    assert "Traceback" not in errors
+    assert all(gone(pid) for pid in pids)
 
 
 def figures_at(port: int) -> str:
