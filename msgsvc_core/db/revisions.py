@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
@@ -66,19 +67,12 @@ class MigrationSource:
         followed_by: dict[str | None, Step] = {}
         scripts = list(self.folder.glob("[!_]*.py"))
         for script in scripts:
-            source = script.read_text("utf-8")
-            named = _NAMED.findall(source)
-            if sorted(which for which, _ in named) != ["down_revision", "phase", "revision"]:
+            state = script.stat()
+            found = _read_step(self.owner, script, state.st_mtime_ns, state.st_size)
+            if found is None:
                 return None
-            values = dict(named)
-            if values["phase"] not in ("expand", "contract") or not values["revision"]:
-                return None
-            followed_by[values["down_revision"] or None] = Step(
-                self.owner,
-                values["revision"],
-                cast("Phase", values["phase"]),
-                transactional=_ALONE.search(source) is None,
-            )
+            before, read = found
+            followed_by[before] = read
         steps = list[Step]()
         while step := followed_by.pop(steps[-1].revision if steps else None, None):
             steps.append(step)
@@ -88,6 +82,27 @@ class MigrationSource:
         """The latest revision; None if it can't be determined reliably by reading the scripts."""
         steps = self.read_steps()
         return steps[-1].revision if steps else None
+
+
+@lru_cache(maxsize=1024)
+def _read_step(
+    owner: str, script: Path, _mtime_ns: int, _size: int
+) -> tuple[str | None, Step] | None:
+    """The revision before a step, and the step; None if the script does not say plainly. Services of one
+    process, and several parts of one start, ask for the same."""
+    source = script.read_text("utf-8")
+    named = _NAMED.findall(source)
+    if sorted(which for which, _ in named) != ["down_revision", "phase", "revision"]:
+        return None
+    values = dict(named)
+    if values["phase"] not in ("expand", "contract") or not values["revision"]:
+        return None
+    return values["down_revision"] or None, Step(
+        owner,
+        values["revision"],
+        cast("Phase", values["phase"]),
+        transactional=_ALONE.search(source) is None,
+    )
 
 
 CORE_MIGRATIONS = MigrationSource("core", Path(__file__).parent.parent / "migrations")

@@ -3,6 +3,7 @@ a database that a newer one has migrated."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 from msgsvc_core.db.errors import MigrationRefused
@@ -16,6 +17,7 @@ from msgsvc_core.db.revisions import (
 )
 
 
+@cache
 def this_release() -> str:
     return version("msgsvc-core")
 
