@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -107,15 +106,16 @@ def make(build: Build, database: Path, plugins: Sequence[str] = ()) -> Starlette
     return build(settings, extra_plugins=[("recording", RecordingPlugin())])
 
 
-@pytest.fixture(params=BUILDERS)
+@pytest.fixture(scope="module", params=BUILDERS)
 def build(request: pytest.FixtureRequest) -> Build:
     found: Build = BUILDERS[request.param]
     return found
 
 
-@pytest.fixture
-async def shop(build: Build, tmp_path: Path) -> AsyncIterator[Shop]:
-    async with served(make(build, tmp_path / "shop.db")) as running:
+@pytest.fixture(scope="module")
+async def shop(build: Build, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop]:
+    """A shop for all of these tests, each of which has customers of its own."""
+    async with served(make(build, tmp_path_factory.mktemp("shop") / "shop.db")) as running:
         yield running
 
 
@@ -162,49 +162,13 @@ async def test_a_listener_hears_of_a_subscription_and_answers_it(shop: Shop) -> 
 
 
 async def test_what_is_sent_in_process_is_delivered(shop: Shop) -> None:
-    await shop.subscribe("ann")
+    await shop.subscribe("ben")
 
-    answer = await shop.client.post("/orders/17/ship/ann")
+    answer = await shop.client.post("/orders/17/ship/ben")
     await settled(shop.service)
 
     assert answer.json()["told"].startswith("msg_")
     assert "Your order 17 is on its way." in shop.texts
-
-
-async def test_the_lifespan_stops_the_service_and_a_new_one_goes_on(
-    build: Build, tmp_path: Path
-) -> None:
-    before = asyncio.all_tasks()
-    async with served(make(build, tmp_path / "shop.db")) as shop:
-        await shop.subscribe("ann")
-        project_id = shop.app.state.project_id
-    others = asyncio.all_tasks() - before
-
-    async with served(make(build, tmp_path / "shop.db")) as shop:
-        answer = await shop.client.post("/orders/18/ship/ann")
-        await settled(shop.service)
-
-    assert not others, "the stopped service left tasks behind"
-    assert shop.app.state.project_id == project_id
-    assert answer.json()["told"] is not None
-
-
-async def test_two_services_in_one_process_know_nothing_of_each_other(tmp_path: Path) -> None:
-    first = make(starlette_app.build, tmp_path / "first.db")
-    second = make(fastapi_app.build, tmp_path / "second.db")
-    async with served(first) as one, served(second) as two:
-        await one.subscribe("ann")
-        told: list[Any] = [
-            (await shop.client.post("/orders/17/ship/ann")).json()["told"] for shop in (one, two)
-        ]
-        key_of_one = await one.new_key()
-        refused = await two.client.get("/msgsvc/v1/project", headers=key_of_one)
-        await settled(one.service)
-
-    assert told[0] is not None
-    assert told[1] is None
-    assert refused.json()["code"] == "invalid_api_key"
-    assert (len(one.texts) > 0, two.texts) == (True, [])
 
 
 @pytest.mark.skipif("sandbox" not in available_plugins(), reason="needs the sandbox plugin")

@@ -1,7 +1,6 @@
 """The site that signs people in, behind a real server, and the person who says Yes or Cancel."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,11 @@ sign_in = pytest.importorskip("examples.embed.sign_in_app")
 ANN = ChannelUser("1001", "Ann", lang="en")
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Shop]:
-    async with served(make(sign_in.build, tmp_path / "site.db", plugins=["auth"])) as running:
+@pytest.fixture(scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop]:
+    """A site for all of these tests, in each of which somebody signs in anew."""
+    database = tmp_path_factory.mktemp("site") / "site.db"
+    async with served(make(sign_in.build, database, plugins=["auth"])) as running:
         yield running
 
 
