@@ -18,8 +18,13 @@ ALL = "\n".join((*NAMES, *LONG[:8]))
 #: The same without what is no template: placeholders that are no names are refused.
 TEMPLATE = "\n".join(line for line in ALL.split("\n") if "{" not in line)
 
-#: What lists are asked for, in case one shows again what it was asked.
-ASKED = ("query", "q", "tag", "status", "channel", "cursor", "text", "external_id", "event", "name")
+#: What lists are asked for, in case one shows again what it was asked: by itself what some refuse, as then
+#: they show nothing else, and the rest at once.
+ASKED = (
+    ("query", "q", "tag", "channel", "text", "external_id", "event", "name"),
+    ("status",),
+    ("cursor",),
+)
 
 #: What runs where it is taken for markup or for an address.
 WORST = '"><img src=x onerror=alert(1)><script>alert(1)</script>'

@@ -31,6 +31,22 @@ NOT_SHOWN_AGAIN = {
     "/tickets/{id}/snooze",
 }
 
+#: What acts only as a whole value or at its beginning: addresses, commands, formulas, texts with line breaks.
+ALONE = [
+    text
+    for text in PAYLOADS
+    if text.startswith(("javascript:", "https:", "/", "=", "@", "\ufeff")) or "\n" in text
+]
+
+#: The others, which act wherever they are in a text, several to a text.
+TOGETHER = [text for text in PAYLOADS if text not in ALONE]
+
+#: So many of them are in a text.
+SHARE = 16
+
+#: What forms are filled in with: each of the texts, in as few forms as possible.
+TEXTS = (*ALONE, *(" ".join(TOGETHER[at : at + SHARE]) for at in range(0, len(TOGETHER), SHARE)))
+
 #: What makes nearly every field too long, and so has its form refused.
 TOO_LONG = "x" * 5000
 
@@ -119,8 +135,8 @@ class Refilling:
 
     async def _fill(self, client: httpx2.AsyncClient, form: Form, path: str) -> None:
         answers, suffix, is_shown = [], "", False
-        for first in range(0, len(PAYLOADS), len(form.written)):
-            texts = [*PAYLOADS[first:], *PAYLOADS[:first]]
+        for first in range(0, len(TEXTS), len(form.written)):
+            texts = [*TEXTS[first:], *TEXTS[:first]]
             answer = await form.post(client, form.filled([text + suffix for text in texts]))
             if answer.is_redirect and not suffix:
                 # It was taken, and so not shown again.
