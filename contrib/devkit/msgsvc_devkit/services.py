@@ -85,7 +85,8 @@ class ServiceMaker:
     ) -> Service:
         names = settings.pop("plugins", ())
         plugins = [("recording", RecordingPlugin()), *extra_plugins]
-        settings["jobs"] = {**self._runner.job_settings, **settings.get("jobs", _SETTINGS["jobs"])}
+        jobs = settings.get("jobs", {})
+        settings["jobs"] = {**_SETTINGS["jobs"], **self._runner.job_settings, **jobs}
         if "database_url" not in settings:
             hook = load_plugins(names, plugins).hook
             sources = [CORE_MIGRATIONS, *hook.register_migrations()]
