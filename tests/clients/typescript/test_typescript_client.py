@@ -2,7 +2,8 @@
 
 import json
 import re
-import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,14 @@ from aiohttp import web
 from playwright.async_api import Browser
 
 from tests.clients.typescript.building import PACKAGE, built_client, compiler, program, run
+from tests.e2e.test_serve_ephemeral import serving
 from tests.ports import free_ports
 from tests.vectors.generate import VECTORS
 
 GUIDE = PACKAGE.parents[2] / "docs" / "guides" / "clients.md"
+
+#: The package's own.
+TESTS = sorted((PACKAGE / "test").glob("*.test.mjs"))
 
 PROGRAM = Path(__file__).with_name("program.ts")
 
@@ -49,11 +54,36 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_client_does_what_its_own_tests_say(built: Path) -> None:
-    tests = sorted((PACKAGE / "test").glob("*.test.mjs"))
-    command = Path(sys.executable).with_name("msgsvc")
+#: A command in the place of `msgsvc`: prints what a running service said when it started, another each time.
+STARTED = """\
+#!/bin/sh
+test "$*" = "serve --ephemeral --port 0 --json" || exit 2
+for facts in "$(dirname "$0")"/*.json; do
+  mv "$facts" "$facts.taken" && cat "$facts.taken" && exec sleep 300
+done
+exit 1
+"""
 
-    output = run(program("node"), "--test", *tests, MSGSVC=str(command))
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Path]:
+    """The command, with a service for each file of tests that starts one. They are forked from a process
+    that has loaded `msgsvc`, which takes seconds."""
+    command = tmp_path / "msgsvc"
+    command.write_text(STARTED, "utf-8")
+    command.chmod(0o755)
+    with ExitStack() as services:
+        for path in TESTS:
+            if "Msgsvc.start()" in path.read_text("utf-8"):
+                folder = tmp_path / path.name
+                folder.mkdir()
+                facts = services.enter_context(serving(folder)).facts
+                (tmp_path / f"{path.name}.json").write_text(json.dumps(facts) + "\n", "utf-8")
+        yield command
+
+
+def test_the_client_does_what_its_own_tests_say(built: Path, started: Path) -> None:
+    output = run(program("node"), "--test", *TESTS, MSGSVC=str(started))
 
     assert re.search(r"^# pass [1-9]\d\d", output, re.MULTILINE), output
 
