@@ -7,6 +7,7 @@ machine.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,12 @@ def opening_lines(config: pytest.Config) -> Iterator[str]:
         yield f"this machine is slow, so deadlines are {slowness():.1f} times as long"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # Its modules need not be imported, either.
+    is_left_out = _chosen(config) == "no" and collection_path in config.getini(FOLDERS)
+    return True if is_left_out else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     which, folders = _chosen(config), config.getini(FOLDERS)
@@ -81,9 +88,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_slow(item: pytest.Item, folders: Sequence[Path]) -> bool:
     """Whether the test is marked `slow` or below one of the folders."""
-    if item.get_closest_marker(SLOW) is not None:
-        return True
-    return any(folder in item.path.parents for folder in folders)
+    return item.get_closest_marker(SLOW) is not None or _is_below(item.path.parent, tuple(folders))
+
+
+@cache
+def _is_below(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _chosen(config: pytest.Config) -> str:
