@@ -3,7 +3,8 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -43,7 +44,8 @@ ALL_PLUGINS = (
 )
 
 
-def models_with(plugins: Sequence[str]) -> dict[str, Any]:
+@cache
+def models_with(*plugins: str) -> dict[str, Any]:
     settings = {"secret_keys": (SECRET_KEY,), "plugins": plugins, "channels": {}}
     service = Service(Settings.model_validate(settings))
     found: dict[str, Any] = openapi(service.endpoints, "http://msgsvc.test")["components"][
@@ -53,16 +55,16 @@ def models_with(plugins: Sequence[str]) -> dict[str, Any]:
 
 
 def test_no_two_models_have_one_title() -> None:
-    titles = Counter(model.get("title") for model in models_with(ALL_PLUGINS).values())
+    titles = Counter(model.get("title") for model in models_with(*ALL_PLUGINS).values())
 
     assert [title for title, times in titles.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("plugin", ALL_PLUGINS)
 def test_models_are_called_and_are_the_same_whatever_else_is_loaded(plugin: str) -> None:
-    models = models_with([plugin])
+    models = models_with(plugin)
 
-    everything = models_with(ALL_PLUGINS)
+    everything = models_with(*ALL_PLUGINS)
     assert {name: everything.get(name) for name in models} == models
 
 
@@ -72,14 +74,14 @@ def described() -> Service:
     return Service(Settings.model_validate({"secret_keys": (SECRET_KEY,), "plugins": PLUGINS}))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def reader(described: Service) -> Any:
     transport = httpx2.ASGITransport(app=described.app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def document(reader: httpx2.AsyncClient) -> dict[str, Any]:
     return dict((await reader.get("/openapi.json")).json())
 
