@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,9 @@ async def running_site(service: AsyncMsgsvc) -> AsyncIterator[Site]:
     listener.close()
 
 
+@cache
 def load_example() -> Any:
-    """A module of its own for each site."""
+    """The module, which keeps nothing of a site: it looks for the service in the environment at each call."""
     found = importlib.util.spec_from_file_location("signin_site", FOLDER / "examples" / "site.py")
     assert found is not None
     assert found.loader is not None

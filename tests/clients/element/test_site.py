@@ -6,13 +6,13 @@ import httpx2
 import pytest
 
 from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc
-from tests.clients.element.site import Site
+from tests.clients.element.site import Site, load_example
 
 
 @pytest.fixture
 async def browser(site: Site) -> AsyncIterator[httpx2.AsyncClient]:
     """With cookies, as a browser has them."""
-    async with httpx2.AsyncClient(base_url=site.url) as client:
+    async with httpx2.AsyncClient(base_url=site.url, verify=load_example().TLS) as client:
         yield client
 
 
@@ -57,7 +57,7 @@ async def test_the_end_leads_back_where_nothing_was_begun_or_nothing_is_confirme
 
 async def test_another_browser_is_told_nothing(browser: httpx2.AsyncClient, site: Site) -> None:
     begun = (await browser.post("/signin")).json()
-    async with httpx2.AsyncClient(base_url=site.url) as stranger:
+    async with httpx2.AsyncClient(base_url=site.url, verify=load_example().TLS) as stranger:
         assert (await stranger.get(begun["status_url"])).status_code == 404
 
 

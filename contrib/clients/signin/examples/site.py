@@ -6,6 +6,7 @@ uvicorn.
 
 import os
 import secrets
+import ssl
 from typing import Any
 
 import httpx2
@@ -28,9 +29,14 @@ PAGE = """<!doctype html>
 """
 
 
+# Made once: reading the machine's certificates takes longer than most calls.
+TLS = ssl.create_default_context()
+
+
 async def api(method: str, path: str, **request: Any) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {os.environ['MSGSVC_API_KEY']}"}
-    async with httpx2.AsyncClient(base_url=os.environ["MSGSVC_URL"], headers=headers) as client:
+    url = os.environ["MSGSVC_URL"]
+    async with httpx2.AsyncClient(base_url=url, headers=headers, verify=TLS) as client:
         answer = await client.request(method, path, timeout=40, **request)
     if answer.is_error:
         # Gone, and asked too often: the element ends, and waits. All else is trouble of the site.
