@@ -11,17 +11,14 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import aiohttp
 import pytest
-import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Page, expect
 
 from msgsvc_auth.page_requests import PageRequest
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import digest
-from msgsvc_devkit.demo.command import SITE
-from msgsvc_devkit.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.parts import Parts
 from tests.e2e.windows import (
     NewWindow,
     Scheme,
@@ -39,20 +36,6 @@ WORDS = {
     "en": ("Yes", "Cancel", "Hello, {name}!", "Sign-in was cancelled", "Try again"),
     "ru": ("Да", "Отмена", "Здравствуйте, {name}!", "Вход отменён", "Попробовать снова"),
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
-    """The service, two sandbox messengers and the example site; and a link whose page shows a number."""
-    async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:
-        link = {"slug": "numbers", "name": "Numbers", "callback_url": f"{parts.site_url}/callback"}
-        headers = {"Authorization": f"Bearer {parts.api_key}"}
-        async with (
-            aiohttp.ClientSession(parts.service_url, headers=headers) as api,
-            api.post("/v1/auth/links", json={**link, "match": True}) as made,
-        ):
-            assert made.status == 201
-        yield parts
 
 
 def run_out(demo: Parts) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.http_client.connecting import trust
 from msgsvc_core.security import new_secret
 from msgsvc_core.security.signing import verify, verify_standard
 from msgsvc_devkit.deadlines import patient
@@ -51,7 +52,9 @@ class Project:
 
     async def call(self, method: str, path: str, **request: Any) -> Any:
         headers = {"Authorization": f"Bearer {self.key}"}
-        async with httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60) as client:
+        async with httpx2.AsyncClient(
+            base_url=self.url, headers=headers, timeout=60, verify=trust()
+        ) as client:
             answer = await client.request(method, path, **request)
         assert answer.status_code < 300, answer.text
         return answer.json() if answer.content else None

@@ -5,16 +5,13 @@ code is read from a picture of the screen, as a camera would.
 """
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
-import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from msgsvc_devkit.demo.command import SITE
-from msgsvc_devkit.demo.parts import SLUG, Parts, running_parts
+from msgsvc_devkit.demo.parts import SLUG, Parts
 from tests.e2e.windows import (
     NewWindow,
     Scheme,
@@ -32,13 +29,6 @@ WORDS = {
     "en": ("Yes", "Cancel", "Hello, {name}!", "was cancelled"),
     "ru": ("Да", "Отмена", "Здравствуйте, {name}!", "отменён"),
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]:
-    """The service, two sandbox messengers and the example site."""
-    async with running_parts(tmp_path_factory.mktemp("demo"), SITE, 0, 0) as parts:
-        yield parts
 
 
 async def begin(window: Page, demo: Parts) -> str:
