@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from msgsvc_core.channels import Capabilities, Channel, ChannelKind, Media, OutgoingMessage
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Database
 from msgsvc_core.service import Service
 from msgsvc_devkit.conformance.door import Door
 from msgsvc_devkit.conformance.inbox import Inbox
@@ -97,8 +98,10 @@ async def _never(_channel: str, _chat_id: str) -> int | None:
     return None
 
 
-def new_service(plugin: Any, kind: str, settings: Any, folder: Path) -> Service:
-    """A service with one channel of that kind."""
+def new_service(
+    plugin: Any, kind: str, settings: Any, folder: Path, database: Database | None = None
+) -> Service:
+    """A service with one channel of that kind, on a new file in the folder or that database."""
     values = {
         "secret_keys": (SECRET_KEY,),
         "database_url": f"sqlite:///{folder / 'msgsvc.db'}",
@@ -106,7 +109,9 @@ def new_service(plugin: Any, kind: str, settings: Any, folder: Path) -> Service:
         "channels": {CHANNEL: {**settings, "plugin": kind}},
         "media": {"allow_cidrs": ("127.0.0.0/8",), "allow_http": True},
     }
-    return Service(Settings.model_validate(values), extra_plugins=[(kind, plugin)])
+    return Service(
+        Settings.model_validate(values), extra_plugins=[(kind, plugin)], database=database
+    )
 
 
 def secrets_of(service: Service, kind: str) -> list[str]:

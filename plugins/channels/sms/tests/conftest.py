@@ -1,15 +1,14 @@
 """A fake message centre, a fake provider, and channels that use them."""
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import CORE_MIGRATIONS, Database
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.databases import SQLiteDatabases
@@ -49,8 +48,23 @@ async def provider() -> AsyncIterator[FakeSmsProvider]:
 
 
 @pytest.fixture
+async def new_database(databases: dict[str, Any]) -> AsyncIterator[Callable[[], Database]]:
+    """Connections to one database, with the tables of the core and of the plugin."""
+    sqlite: SQLiteDatabases = databases["sqlite"]
+    url = await sqlite.fresh_in_memory([CORE_MIGRATIONS, plugin.register_migrations()])
+
+    def connect() -> Database:
+        database = sqlite.connect_to(url)
+        assert database is not None
+        return database
+
+    yield connect
+    await sqlite.give_back(url)
+
+
+@pytest.fixture
 async def make_channel(
-    centre: FakeSmsCentre, clock: FakeClock, tmp_path: Path, databases: dict[str, Any]
+    centre: FakeSmsCentre, clock: FakeClock, new_database: Callable[[], Database]
 ) -> AsyncIterator[ChannelFactory]:
     """A channel of a service that is not started: nothing else talks to the fake."""
     async with AsyncExitStack() as stack:
@@ -58,16 +72,18 @@ async def make_channel(
         async def make(settings: Any = None, **options: Any) -> Channel:
             values = {
                 "secret_keys": (SECRET_KEY,),
-                "database_url": f"sqlite:///{tmp_path / 'msgsvc.db'}",
                 "plugins": (),
                 "channels": {
                     "messenger_a": {**(settings or centre.settings), **UNLIMITED, **options}
                 },
             }
             service = Service(
-                Settings.model_validate(values), clock=clock, extra_plugins=[("sms", plugin)]
+                Settings.model_validate(values),
+                clock=clock,
+                extra_plugins=[("sms", plugin)],
+                database=new_database(),
             )
-            await open_database(service, databases["sqlite"])
+            await service.db.connect()
             stack.push_async_callback(service.db.disconnect)
             channel = service.channels["messenger_a"]
             stack.push_async_callback(channel.close)
@@ -84,15 +100,6 @@ async def channel(make_channel: ChannelFactory) -> Channel:
 @pytest.fixture
 def ann(centre: FakeSmsCentre) -> Person:
     return centre.person("Ann")
-
-
-async def open_database(service: Service, databases: SQLiteDatabases) -> None:
-    """Connects to the service's file, which is a copy of one that was migrated for all tests."""
-    path = Path(service.settings.database_url.removeprefix("sqlite:///"))
-    if not path.exists():  # noqa: ASYNC240 - of a test alone
-        migrated = await databases.fresh(service.migrations)
-        shutil.move(migrated.removeprefix("sqlite:///"), path)
-    await service.db.connect()
 
 
 async def failure_of(call: Awaitable[Any]) -> DeliveryError:

@@ -1,14 +1,15 @@
 """The channels keep the core's contract."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from urllib.parse import unquote
 
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelUser, Reason, Update, WebhookCall
+from msgsvc_core.db import Database
 from msgsvc_core.service import Service
 from msgsvc_devkit import (
     ChannelContract,
@@ -34,7 +35,7 @@ from msgsvc_devkit.platforms.sms.centre import SENDER
 from msgsvc_devkit.platforms.sms.centre import Break as CentreBreak
 from msgsvc_sms import plugin
 
-from .conftest import UNLIMITED, open_database
+from .conftest import UNLIMITED
 
 #: The refusals in the centre's statuses.
 STATUSES = {
@@ -67,10 +68,10 @@ class Migrated:
 
     @pytest.fixture
     async def service(
-        self, messenger: Messenger, tmp_path: Path, databases: dict[str, Any]
+        self, messenger: Messenger, tmp_path: Path, new_database: Callable[[], Database]
     ) -> AsyncIterator[Service]:
-        service = new_service(plugin, self.kind, messenger.settings, tmp_path)
-        await open_database(service, databases["sqlite"])
+        service = new_service(plugin, self.kind, messenger.settings, tmp_path, new_database())
+        await service.db.connect()
         yield service
         await service.channels.close()
         await service.db.disconnect()
