@@ -26,12 +26,15 @@ def new_templates(package: str) -> "Environment":
         StrictUndefined,
     )
 
+    from msgsvc_core.pages.compiled_templates import PAGES  # noqa: PLC0415 - comes with jinja2
+
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("msgsvc_core.pages")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=PAGES,
     )
     environment.filters["own_name"] = own_name
     environment.globals["drawn_icon"] = icon

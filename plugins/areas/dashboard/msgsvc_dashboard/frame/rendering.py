@@ -41,7 +41,11 @@ class Renderer:
             pass_context,
         )
 
-        from msgsvc_dashboard.frame.speaking import AreaLoader, OwnTexts  # noqa: PLC0415 - comes with jinja2
+        from msgsvc_dashboard.frame.speaking import (  # noqa: PLC0415 - comes with jinja2
+            COMPILED,
+            AreaLoader,
+            OwnTexts,
+        )
 
         areas = AreaLoader({each.area: PackageLoader(each.package) for each in self._areas})
         made = Environment(
@@ -51,6 +55,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=[OwnTexts],
+            bytecode_cache=COMPILED,
         )
         made.extend(text_modules={each.area: each.package for each in self._areas})
         made.globals["fragment"] = pass_context(partial(_fragment, self))

@@ -6,6 +6,11 @@ from jinja2 import BaseLoader, PrefixLoader
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
+from msgsvc_core.pages.compiled_templates import CompiledTemplates
+
+#: Templates that `OwnTexts` has rewritten.
+COMPILED = CompiledTemplates()
+
 
 class AreaLoader(PrefixLoader):
     """Loads templates with their full name, `helpdesk/tickets.html`; jinja's own loader removes the area."""
