@@ -17,7 +17,7 @@ def _service(folder: Path, number: int) -> Service:
 
 
 async def test_services_of_one_process_migrate_their_databases_at_once(tmp_path: Path) -> None:
-    services = [_service(tmp_path, number) for number in range(4)]
+    services = [_service(tmp_path, number) for number in range(2)]
 
     await asyncio.gather(*(service.start() for service in services))
 
@@ -41,7 +41,7 @@ def test_services_in_threads_migrate_their_databases_at_once(tmp_path: Path) -> 
         except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
             wrong.append(error)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

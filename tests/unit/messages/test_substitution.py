@@ -271,13 +271,13 @@ def templates(*fragments: str) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from((*fragments, "x", " ", "\n", "\\")), max_size=12).map("".join)
 
 
-@settings(max_examples=300, deadline=None)  # other work on the machine
+@settings(max_examples=150, deadline=None)  # other work on the machine
 @given(text=templates(*MARKDOWN), a=VALUES, b=VALUES)
 def test_no_value_makes_a_link_in_markdown(text: str, a: str, b: str) -> None:
     check_links(text, "markdown", a, b)
 
 
-@settings(max_examples=300, deadline=None)  # other work on the machine
+@settings(max_examples=150, deadline=None)  # other work on the machine
 @given(text=templates(*HTML, *TAGS), a=VALUES, b=VALUES)
 def test_no_value_makes_a_link_in_html(text: str, a: str, b: str) -> None:
     check_links(text, "html", a, b)
@@ -318,14 +318,14 @@ FILLED = VALUES | st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)  # other work on the machine
+@settings(max_examples=200, deadline=None)  # other work on the machine
 @given(text=templates(*MARKDOWN, *STRAY, *USUAL), a=FILLED, b=FILLED)
 @example(text="_****_**{{a}}**", a="", b="")
 def test_values_are_literal_in_any_markdown(text: str, a: str, b: str) -> None:
     check_literal(text, "markdown", a, b)
 
 
-@settings(max_examples=500, deadline=None)  # other work on the machine
+@settings(max_examples=200, deadline=None)  # other work on the machine
 @given(text=templates(*HTML, *TAGS, *STRAY), a=FILLED, b=FILLED)
 def test_values_are_literal_in_any_html(text: str, a: str, b: str) -> None:
     check_literal(text, "html", a, b)
@@ -361,7 +361,7 @@ def check_literal(text: str, text_format: Format, a: str, b: str) -> None:
     assert merged == expected
 
 
-@settings(max_examples=300, deadline=None)  # other work on the machine
+@settings(max_examples=150, deadline=None)  # other work on the machine
 @given(
     spans=st.lists(
         st.builds(
@@ -376,7 +376,7 @@ def test_html_reads_as_the_spans_that_it_was_written_from(spans: list[Span]) -> 
     assert to_spans(to_html(spans), "html") == joined(spans)
 
 
-@settings(max_examples=300, deadline=None)  # other work on the machine
+@settings(max_examples=150, deadline=None)  # other work on the machine
 @given(
     fragments=st.lists(st.sampled_from((*USUAL, "x ", "\n", " ")), max_size=8),
     a=VALUES.filter(bool),

@@ -237,7 +237,7 @@ def finish(talk: Talk, draw: Any) -> None:
     raise AssertionError(f"no way to the end from {talk.state}")
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(definition=definitions(), data=st.data())
 def test_random_conversations_keep_to_the_model(
     definition: Definition, data: st.DataObject
