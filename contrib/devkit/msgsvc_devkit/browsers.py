@@ -4,8 +4,8 @@ Starting a browser takes longer than most tests of a page. Tests share nothing i
 a context of its own.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest_asyncio
@@ -42,7 +42,22 @@ async def browsing(*flags: str) -> "AsyncIterator[Browser]":
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> "AsyncIterator[Browser]":
+async def running_browser() -> "AsyncIterator[Callable[[], Awaitable[Browser]]]":
+    """Returns the browser at each call: the same, or a new one where that has crashed."""
+    launched: Browser | None = None
+
+    async with AsyncExitStack() as all_launched:
+
+        async def running() -> "Browser":
+            nonlocal launched
+            if launched is None or not launched.is_connected():
+                launched = await all_launched.enter_async_context(browsing())
+            return launched
+
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(running_browser: "Callable[[], Awaitable[Browser]]") -> "Browser":
     """Chromium, in which each test opens contexts of its own."""
-    async with browsing() as launched:
-        yield launched
+    return await running_browser()
