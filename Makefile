@@ -30,9 +30,8 @@ install: .venv/installed-dev ## Builds .venv with the core, the plugins and the 
 demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEMO_ARGS=--tour-only)
 	$(BIN)/msgsvc demo $(DEMO_ARGS)
 
-# A test waits for a database or another process for half of its time, and a fault test for most of it:
-# three at once on two cores.
-WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (3 * (os.cpu_count() or 1) + 1) // 2))')
+# A test waits for a database, a browser or another process for more than half of its time.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Property-based tests draw the same examples each time, so that a change is judged by what it changed.

@@ -1,227 +1,247 @@
-"""The core's own declarations, collected from its packages: events, retention, encrypted columns,
-columns that are not copied."""
+"""The core's parts, what they declare together, and how parts of one layer are connected."""
 
-from msgsvc_core.bulk_actions.engine import FINISHED
-from msgsvc_core.bulk_actions.engine import RETENTION as BULK_ACTIONS
-from msgsvc_core.bulk_actions.models import BulkActionFinished
-from msgsvc_core.bulk_actions.personal_data import PERSONAL_DATA as OF_BULK
-from msgsvc_core.channels import retention as channels
-from msgsvc_core.channels.linked_buttons import SEALED as BUTTON_PAGES
-from msgsvc_core.channels.offers import SEALED as CHANNEL_QUESTIONS
-from msgsvc_core.channels.personal_data import PERSONAL_DATA as OF_CHANNELS
-from msgsvc_core.channels.project_channels.models import ChannelRequestFinished
-from msgsvc_core.channels.project_channels.requests import FINISHED as CHANNEL_REQUEST_FINISHED
-from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
-from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
-from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from pluggy import HookRelay, PluginManager
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.billing import BillingGate, Plan
+from msgsvc_core.bulk_actions.part import PART as BULK_ACTIONS
+from msgsvc_core.channels import Channels
+from msgsvc_core.channels.part import PART as CHANNELS
+from msgsvc_core.config.sections import Section, raised_limits
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db.personal_data import PersonalData
+from msgsvc_core.dashboard.part import PART as DASHBOARD
+from msgsvc_core.db import Database, Row, Tx
 from msgsvc_core.db.retention import RetentionRule
-from msgsvc_core.events import retention as events
-from msgsvc_core.events.contract import EventSpec
-from msgsvc_core.events.personal_data import PERSONAL_DATA as OF_EVENTS
-from msgsvc_core.events.tracked import EventTracked
-from msgsvc_core.files.fetching import SEALED as FILE_SOURCES
-from msgsvc_core.files.personal_data import PERSONAL_DATA as OF_FILES
-from msgsvc_core.http.idempotency import SEALED as STORED_RESPONSES
-from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
+from msgsvc_core.events import Events, EventSpec
+from msgsvc_core.events.part import PART as EVENTS
+from msgsvc_core.files.part import PART as FILES
+from msgsvc_core.http.part import PART as HTTP
+from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
+from msgsvc_core.jobs.partitioning import Partitioning
+from msgsvc_core.jobs.resealing import Resealing
+from msgsvc_core.jobs.retention import Retention
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
+from msgsvc_core.kernel.hooks import await_in_order, flatten, in_order
+from msgsvc_core.kernel.i18n import CORE, Texts
+from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.limits import Limiter
 from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
-from msgsvc_core.mailings.personal_data import PERSONAL_DATA as OF_MAILINGS
-from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
-from msgsvc_core.members.personal_data import PERSONAL_DATA as OF_MEMBERS
-from msgsvc_core.messages.events import (
-    BatchCompleted,
-    ButtonClicked,
-    DeliveryDelivered,
-    DeliveryFailed,
-    DeliveryRead,
-    DeliverySuccess,
-)
-from msgsvc_core.messages.indexing import NOT_COPIED as MESSAGE_COLUMNS
-from msgsvc_core.messages.personal_data import PERSONAL_DATA as OF_MESSAGES
-from msgsvc_core.security import key_canary
-from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS
-from msgsvc_core.subscribers.imports.models import ImportFinished
-from msgsvc_core.subscribers.imports.service import FINISHED as IMPORT_FINISHED
-from msgsvc_core.subscribers.imports.service import NOTES as IMPORT_NOTES
-from msgsvc_core.subscribers.imports.service import SLICES as IMPORT_SLICES
-from msgsvc_core.subscribers.imports.service import retention_rule as imports_retention
-from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
-from msgsvc_core.subscribers.models import (
-    PermissionChanged,
-    SubscriptionCreated,
-    SubscriptionDeleted,
-)
-from msgsvc_core.subscribers.personal_data.declarations import PERSONAL_DATA as OF_SUBSCRIBERS
+from msgsvc_core.mailings.part import PART as MAILINGS
+from msgsvc_core.members.part import PART as MEMBERS
+from msgsvc_core.members.quota import MemberQuota
+from msgsvc_core.messages.part import PART as MESSAGES
+from msgsvc_core.messages.retention import MessagePurge
+from msgsvc_core.parts import Built, Declarations, Part
+from msgsvc_core.plugins.accounts import AccountDirectory
+from msgsvc_core.plugins.loading import package, unloaded_events
+from msgsvc_core.plugins.part import PART as PLUGINS
+from msgsvc_core.projects import Projects
+from msgsvc_core.projects.overview import ProjectOverview
+from msgsvc_core.projects.part import PART as PROJECTS
+from msgsvc_core.routing.part import PART as ROUTING
+from msgsvc_core.security import SecretBox, key_canary
+from msgsvc_core.subscribers.part import PART as SUBSCRIBERS
+from msgsvc_core.telemetry import Metrics
+from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 
-CORE_EVENTS = (
-    EventSpec(
-        "subscription.created",
-        "A user subscribed, in any way, or resubscribed.",
-        SubscriptionCreated,
-        group="people",
-    ),
-    EventSpec(
-        "subscription.deleted",
-        "A user unsubscribed, blocked the bot or deleted their account.",
-        SubscriptionDeleted,
-        group="people",
-    ),
-    EventSpec(
-        "subscription.permission_changed",
-        "A permission was granted or revoked, by the user or through the API.",
-        PermissionChanged,
-        group="people",
-    ),
-    EventSpec(
-        FINISHED,
-        "A bulk action on subscribers or tickets ended, whether completed, cancelled or failed.",
-        BulkActionFinished,
-        of_subscriber=False,
-        group="people",
-    ),
-    EventSpec(
-        IMPORT_FINISHED,
-        "An import of people ended, whether completed, cancelled or failed; also one that was only tried.",
-        ImportFinished,
-        of_subscriber=False,
-        group="people",
-    ),
-    EventSpec(
-        "event.tracked",
-        "You reported an event by `POST /v1/events`.",
-        EventTracked,
-        group="developers",
-    ),
-    EventSpec(
-        "delivery.success",
-        "The messenger accepted a message.",
-        DeliverySuccess,
-        in_history=False,
-        group="sending",
-    ),
-    EventSpec(
-        "delivery.failed",
-        "A message failed permanently.",
-        DeliveryFailed,
-        in_history=False,
-        group="sending",
-    ),
-    EventSpec(
-        "delivery.delivered",
-        "The messenger reported that a message arrived, where it reports that.",
-        DeliveryDelivered,
-        in_history=False,
-        group="sending",
-    ),
-    EventSpec(
-        "delivery.read",
-        "The messenger reported that a message was read, where it reports that.",
-        DeliveryRead,
-        in_history=False,
-        group="sending",
-    ),
-    EventSpec(
-        "batch.completed",
-        "Every message of a `POST /v1/send/batch` is sent, failed or skipped.",
-        BatchCompleted,
-        of_subscriber=False,
-        group="sending",
-    ),
-    EventSpec(
-        "button.clicked",
-        "A user pressed a button of one of your messages.",
-        ButtonClicked,
-        group="people",
-    ),
-    EventSpec(
-        CHANNEL_REQUEST_FINISHED,
-        "A bot that you requested was made, and is connected or could not be.",
-        ChannelRequestFinished,
-        of_subscriber=False,
-        group="developers",
-    ),
-    EventSpec(
-        "channel.stopped",
-        "The messenger banned your own bot, or revoked its token. Queued messages wait.",
-        ChannelStopped,
-        of_subscriber=False,
-        group="developers",
-    ),
-    EventSpec(
-        "channel.unavailable",
-        "The platform of your own bot does not respond. Queued messages wait, and are "
-        "sent after it recovers.",
-        ChannelUnavailable,
-        of_subscriber=False,
-        group="developers",
-    ),
-    EventSpec(
-        "channel.recovered",
-        "Your own bot works again; queued messages are sent.",
-        ChannelRecovered,
-        of_subscriber=False,
-        group="developers",
-    ),
-    EventSpec(
-        "channel.reception_interrupted",
-        "Your own bot can't receive updates, e.g. because another program polls for "
-        "them. Sending may still work.",
-        ReceptionInterrupted,
-        of_subscriber=False,
-        group="developers",
-    ),
-    EventSpec(
-        "channel.reception_recovered",
-        "Your own bot receives updates again, including those that the messenger stored meanwhile.",
-        ReceptionRecovered,
-        of_subscriber=False,
-        group="developers",
-    ),
-)
-
-#: Columns with encrypted values of the core: see `SealedColumn`.
-CORE_SEALED = (
-    CHANNEL_SETTINGS,
-    CONTACTS,
-    IMPORT_SLICES,
-    IMPORT_NOTES,
-    key_canary.SEALED,
-    *CHANNEL_QUESTIONS,
-    BUTTON_PAGES,
-    FILE_SOURCES,
-    STORED_RESPONSES,
-)
+CORE_LOCALE = Path(__file__).parent / "locale"
 
 
-#: What the core stores about a subscriber.
-CORE_PERSONAL_DATA: tuple[PersonalData, ...] = (
-    *OF_SUBSCRIBERS,
-    *OF_CHANNELS,
-    *OF_MESSAGES,
-    *OF_MAILINGS,
-    *OF_EVENTS,
-    *OF_FILES,
-    *OF_MEMBERS,
-    *OF_BULK,
+def new_metrics(
+    *,
+    settings: Settings,
+    clock: Clock,
+    db: Database,
+    jobs: JobQueue,
+    limiter: Limiter,
+    job_specs: Callable[[], Sequence[JobSpec]],
+    lane_specs: Callable[[], Sequence[LaneSpec]],
+) -> Metrics:
+    """The metrics of a process, which builders of parts ask for."""
+
+    async def count_jobs(tx: Tx, now_ms: int) -> list[Row]:
+        return await jobs.count_by_lane(tx, now_ms, [spec.name for spec in job_specs()])
+
+    return Metrics(
+        channels=settings.channels,
+        database=DatabaseMetrics(
+            db=db,
+            clock=clock,
+            count_jobs=count_jobs,
+            count_runners=jobs.count_runners,
+            lane_prefixes=lambda: [spec.prefix for spec in lane_specs()],
+            check_redis=limiter.check,
+        ),
+        dialect=db.dialect,
+        is_quarantined=settings.quarantine,
+    )
+
+
+def _texts(*, settings: Settings, hook: HookRelay) -> Built:
+    of_plugins = [
+        (package(each.plugin), cast("Path", each.function()))
+        for each in hook.register_locale.get_hookimpls()
+    ]
+    texts = Texts(
+        [(CORE, CORE_LOCALE), *of_plugins],
+        settings.default_lang,
+        settings.languages,
+        settings.locale_dir,
+    )
+    errors = ErrorCatalogue([*CORE_ERRORS, *flatten(hook.register_errors())])
+    return Built(provides=[texts, errors])
+
+
+def _events(*, clock: Clock, metrics: Metrics, hook: HookRelay, plugins: PluginManager) -> Built:
+    events = Events(
+        clock=clock,
+        specs=[*CORE_EVENTS, *flatten(hook.register_events())],
+        observe=in_order(hook.on_events),
+        count=metrics.count_events,
+        find_unloaded=lambda: unloaded_events([name for name, _ in plugins.list_name_plugin()]),
+    )
+    return Built(provides=[events])
+
+
+def _partitioning(*, clock: Clock, db: Database, settings: Settings, metrics: Metrics) -> Built:
+    partitioning = Partitioning(
+        clock=clock,
+        db=db,
+        min_mib=settings.database_partition_mib,
+        metrics=metrics.partitions,
+    )
+    return Built(provides=[partitioning])
+
+
+def _billing(*, db: Database, hook: HookRelay, projects: Projects) -> Built:
+    async def quote(tx: Tx, project_id: str, operation: str) -> int:
+        pricing = hook.quote(tx=tx, project_id=project_id, operation=operation)
+        return 0 if pricing is None else int(await pricing)
+
+    async def decide_plan(tx: Tx, account_id: str) -> Plan | None:
+        deciding = hook.decide_plan(tx=tx, account_id=account_id)
+        return None if deciding is None else await deciding
+
+    billing = BillingGate(
+        db=db,
+        charge=in_order(hook.charge),
+        check=in_order(hook.check_operation),
+        quote=quote,
+        owner_of=projects.owner_of,
+        decide_plan=decide_plan,
+    )
+    return Built(provides=[billing])
+
+
+def _quota(*, projects: Projects, billing: BillingGate, accounts: AccountDirectory) -> Built:
+    async def email_of(tx: Tx, account_id: str) -> str | None:
+        account = (await accounts.find_many(tx, [account_id])).get(account_id)
+        return None if account is None else account.email
+
+    quota = MemberQuota(
+        owner_of=projects.owner_of, plan_of=billing.plan_of_account, email_of=email_of
+    )
+    return Built(provides=[quota])
+
+
+def _overview(
+    *,
+    settings: Settings,
+    sections: dict[str, Section],
+    projects: Projects,
+    billing: BillingGate,
+    channels: Channels,
+) -> Built:
+    overview = ProjectOverview(
+        projects=projects,
+        limits=settings.limits,
+        limits_of_plugins=raised_limits(sections),
+        plan_of=billing.plan_of,
+        channels_of=channels.list_for_project,
+    )
+    return Built(provides=[overview])
+
+
+def _housekeeping(
+    *,
+    clock: Clock,
+    secrets: SecretBox,
+    settings: Settings,
+    jobs: JobQueue,
+    partitioning: Partitioning,
+    declared: Declarations,
+    messages: MessagePurge,
+) -> Built:
+    retention = Retention(
+        name="core.purge",
+        clock=clock,
+        rules=retention_rules(settings),
+        partitioning=partitioning,
+        # Last: what is deleted before it has become free.
+        purges=[messages.purge, lambda ctx: ctx.shrink_file()],
+    )
+    resealing = Resealing(
+        secrets=secrets, columns=declared.sealed, runners_without_key=jobs.runners_without_key
+    )
+    return Built(provides=[retention, resealing], jobs=lambda: [retention.spec, resealing.spec])
+
+
+#: What connects parts that don't import each other, and tables of the layers below the parts.
+CONNECTIONS = Part(
+    build=[_texts, _events, _partitioning, _billing, _quota, _overview, _housekeeping],
+    sealed=[key_canary.SEALED],
+    retention=lambda _limits: [LIMIT_HITS],
 )
+
+#: In the order of the API's documentation.
+CORE_PARTS = (
+    PROJECTS,
+    CHANNELS,
+    SUBSCRIBERS,
+    MESSAGES,
+    MAILINGS,
+    ROUTING,
+    FILES,
+    EVENTS,
+    MEMBERS,
+    BULK_ACTIONS,
+    DASHBOARD,
+    HTTP,
+    PLUGINS,
+    CONNECTIONS,
+)
+
+CORE_ENDPOINTS: Sequence[Endpoint] = [each for part in CORE_PARTS for each in part.endpoints]
+CORE_EVENTS: Sequence[EventSpec] = [each for part in CORE_PARTS for each in part.events]
+CORE_SEALED = [each for part in CORE_PARTS for each in part.sealed]
 
 #: Columns that a copy of the database leaves out, with the reason.
-CORE_NOT_COPIED = {**MESSAGE_COLUMNS}
+CORE_NOT_COPIED = {name: why for part in CORE_PARTS for name, why in part.not_copied.items()}
 
 
 def retention_rules(settings: Settings) -> list[RetentionRule]:
     """How long rows of the core's tables are kept."""
-    limits = settings.limits
-    return [
-        *channels.retention_rules(
-            answer_hours=limits.answer_hours, button_page_days=limits.button_page_days
-        ),
-        idempotency_retention(hours=limits.idempotency_hours),
-        events.retention_rule(event_days=limits.event_days),
-        SUBSCRIPTION_LINKS,
-        BULK_ACTIONS,
-        imports_retention(import_days=limits.import_days),
-        MEMBER_LINKS,
-        LIMIT_HITS,
-    ]
+    return [rule for part in CORE_PARTS for rule in part.retention(settings.limits)]
+
+
+def declarations(hook: HookRelay, providers: Providers) -> Declarations:
+    """What the core and the loaded plugins declare."""
+
+    async def erase_in_plugins(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+        erasing = hook.erase_subscriber(project_id=project_id, subscriber_id=subscriber_id)
+        await await_in_order(erasing)
+
+    given = ("ctx", "project_id", "subscriber_id")
+    erasers = [providers.bind(erase, given) for part in CORE_PARTS for erase in part.erasers]
+    personal_data = [each for part in CORE_PARTS for each in part.personal_data]
+    return Declarations(
+        sealed=[*CORE_SEALED, *flatten(hook.register_sealed())],
+        personal_data=[*personal_data, *flatten(hook.register_personal_data())],
+        erasers=[*erasers, erase_in_plugins],
+        on_merged=[each for part in CORE_PARTS for each in part.on_merged],
+    )

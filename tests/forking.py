@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from msgsvc_core.__main__ import main
+from msgsvc_core.kernel import entry_points
 
 #: Where `msgsvc` finds modules: this is first imported by the process that forks, which has no other path.
 _PATH = tuple(filter(None, sys.path))
@@ -93,9 +94,13 @@ def _run(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
-    packages = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    packages = [*filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.path[:] = [*packages, *_PATH]
     importlib.invalidate_caches()
+    if packages:
+        # The process that forks has read the plugins of its own path only.
+        entry_points.installed.cache_clear()
+        entry_points._selection.cache_clear()
     sys.argv = ["msgsvc", *arguments]
     main()
 

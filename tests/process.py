@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from msgsvc_core.db.database import sqlite_path
 from msgsvc_devkit.deadlines import patient
 from tests.forking import ForkedProcess
 
@@ -31,7 +33,7 @@ MSGSVC = Path(sys.executable).with_name("msgsvc")
 
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
-_LISTENS = re.compile(r"listens on (https?://\S+?),")
+_LISTENS = re.compile(r"listens on (https?://\S+?|unix:\S+?),")
 _WORKS = re.compile(r"works in process (\d+)")
 
 
@@ -66,6 +68,8 @@ class Deployment:
 
     def run(self, *arguments: str) -> str:
         """What a command prints. Raises `AssertionError` with its complaint when it fails."""
+        if arguments[0] in {"account", "project"} and not self._has_database():
+            self.run("migrate")
         errors = self.folder / f"{uuid4().hex}.err"
         process = self._begin([*arguments, "--config", self.config], errors)
         assert process.stdout is not None
@@ -73,6 +77,11 @@ class Deployment:
             printed = process.stdout.read()
         assert process.wait(PATIENCE_S) == 0, errors.read_text()
         return printed
+
+    def _has_database(self) -> bool:
+        """Only SQLite's could be missing: commands don't create it."""
+        url = tomllib.loads(self.config.read_text("utf-8"))["database_url"]
+        return not url.startswith("sqlite:") or sqlite_path(url).exists()
 
     def create_key(self) -> str:
         """The secret of an API key for a new project."""

@@ -46,7 +46,7 @@ _NAV = """nav:
   - Главная: index.md
   - Учебник: tutorial.md
   - Подключение (англ.): ../guides/clients.html
-  - Эксплуатация (англ.): ../operating.html
+  - Эксплуатация (англ.): ../install.html
   - Расширение (англ.): ../guides/write-a-channel.html
   - Понятия (англ.): ../concepts.html
   - API (англ.): ../api/index.html

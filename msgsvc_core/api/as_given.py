@@ -38,3 +38,12 @@ class _AsGiven:
 
 #: A model of requests in a response, `steps: list[AsGiven[Step]]`, with the fields that were given alone.
 AsGiven = Annotated[T, _AsGiven()]
+
+
+def without_null(field: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the alternative that is null, with what stands beside the alternatives."""
+    others = [each for each in field.get("anyOf", ()) if each.get("type") != "null"]
+    if not others:
+        return field
+    rest = {name: value for name, value in field.items() if name != "anyOf"}
+    return {**others[0], **rest} if len(others) == 1 else {"anyOf": others, **rest}

@@ -13,7 +13,8 @@ CONVENTIONS = (
     (
         "Bodies, ids and times",
         (
-            "Bodies are JSON objects; unknown fields and parameters are refused. Ignore unknown fields of"
+            "Bodies are JSON objects; unknown fields and parameters are refused, and a compressed body is"
+            " 415 `unsupported_media_type`. Ignore unknown fields of"
             " responses. IDs are strings with a prefix such as `sub_`. Times are RFC 3339 in UTC, e.g."
             " `2026-03-01T09:30:00.000Z`."
         ),
@@ -46,7 +47,7 @@ CONVENTIONS = (
             "A `POST` may carry an `Idempotency-Key`, 8 to 128 characters of `A-Z a-z 0-9 _ -`. Repeated with"
             " the same path and body within 24 hours, it returns the first response again, with"
             " `Idempotent-Replayed: true`, and has no further effect; with another body it is 409"
-            " `idempotency_conflict`. After 400, 401, 403, 413, 425, 429 and 5xx the key is free."
+            " `idempotency_conflict`. After 400 to 404, 413, 415, 425, 429 and 5xx the key is free."
         ),
     ),
 )

@@ -33,7 +33,6 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import UnionType
@@ -49,10 +48,12 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic_core import CoreSchema
 from starlette.responses import Response
 
 from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.kernel.providers import Providers, takes
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -79,6 +80,23 @@ class RequestModel(BaseModel):
             for name, field in cls.model_fields.items()
             if int in (kinds := _kinds_of(field.annotation)) and float not in kinds
         )
+
+    @classmethod
+    def rules(cls) -> list[str]:
+        """What JSON Schema can't say of a body: the docstrings of its validators over several fields."""
+        found = cls.__pydantic_decorators__.model_validators.values()
+        after = [inspect.getdoc(each.func) for each in found if each.info.mode == "after"]
+        return [" ".join(rule.split()) for rule in after if rule]
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        shown = handler(schema)
+        if rules := cls.rules():
+            described = handler.resolve_ref_schema(shown)
+            described["description"] = " ".join([described.get("description", ""), *rules]).strip()
+        return shown
 
     @model_validator(mode="before")
     @classmethod
@@ -163,14 +181,18 @@ class Endpoint:
     batched_transaction: bool = False
     #: Whether a response stored for an idempotency key is encrypted; False only if it contains no secrets.
     shows_secrets: bool = True
-    #: Whether calls are recorded in the audit log, with the API key: for changes of the configuration, not
-    #: for daily traffic.
-    audited: bool = False
+    #: What the audit log calls such a call, with the owner's texts; None if it is not recorded. Changes of
+    #: the configuration are, daily traffic is not.
+    audited: Title | None = None
     #: Whether the scope is reserved for owners, like dashboard pages with the access `own`: see
     #: `ALL_BUT_OWNERS`.
     owners_only: bool = False
     #: Media type of a response other than JSON, for the documentation; None if it has no body.
     media_type: str | None = None
+    #: Media types, or ranges of them, that such a response may have as well, for the documentation.
+    more_media_types: tuple[str, ...] = ()
+    #: Error statuses that may be answered by a page of `media_type`, for the documentation.
+    error_pages: tuple[int, ...] = ()
     #: Such a response, for the documentation.
     example: str | None = None
     #: What takes long and needs no transaction: it gets what the request has, before there is one, and the
@@ -227,9 +249,9 @@ class Endpoint:
     def bound(self, providers: Providers) -> "Endpoint":
         """The endpoint with its handler's objects filled in. Raises `NotProvided`."""
         given = {"ctx", "body", "query", "upload", "prepared", *self.path_parameters}
-        # A copy, not `replace`: it keeps what has been read from the types of the handler.
-        bound = copy(self)
-        object.__setattr__(bound, "call", providers.bind(self.handler, given))
+        # A copy that keeps what has been read from the types of the handler, unlike that of `replace`.
+        bound = object.__new__(type(self))
+        vars(bound).update(vars(self), call=providers.bind(self.handler, given))
         if self.prepare is not None:
             object.__setattr__(bound, "call_prepare", providers.bind(self.prepare, given))
         return bound
@@ -289,14 +311,14 @@ class Router:
 
     def get(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of a response other
-        than JSON) and an `example` of it."""
+        than JSON), `more_media_types` and `error_pages` (see `Endpoint`), and an `example` of it."""
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: those of `get`, and `status` (200), `group_commit` (the handler fills
         `ctx.write_batch`), `batched_transaction` (it may have no transaction, see `ctx.optional_tx`),
         `shows_secrets` (True; False skips the encryption of responses stored for idempotency keys), `audited`
-        (recorded in the audit log: for changes of the configuration), and `prepare` (what is done before the
+        (its title in the audit log: for changes of the configuration), and `prepare` (what is done before the
         transaction, see `Endpoint`)."""
         return self.add("POST", path, **options)
 
@@ -322,10 +344,8 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
         if where in seen:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
         seen.add(where)
-        if endpoint.audited and (
-            endpoint.public or endpoint.group_commit or not endpoint.holds_connection
-        ):
-            raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
+        if endpoint.audited and (endpoint.public or endpoint.group_commit):
+            raise ValueError(f"{endpoint.name}: what is audited needs a key and a transaction")
         if not takes(endpoint.handler, "ctx"):
             raise ValueError(f"{endpoint.method} {endpoint.path}: its handler takes no `ctx`")
 

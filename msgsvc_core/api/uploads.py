@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import IO
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
+from msgsvc_core.api.body import check_encoding
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFailed
 
@@ -19,6 +21,9 @@ UPLOAD_FIELD = "file"
 
 #: Maximum bytes of a request besides the file: boundaries, and the headers of its part.
 _FRAME_BYTES = 16 * 1024
+
+#: Charsets of a form that are UTF-8.
+_UTF8 = frozenset({b"utf-8", b"utf8", b"us-ascii"})
 
 #: Maximum characters of the client's name of the file; a longer one is ignored.
 _MAX_NAME = 1024
@@ -45,12 +50,15 @@ class Upload:
 async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterator[Upload]:
     """The only file of the request; a large one is stored on disk.
 
-    Raises `BadRequest` for a body other than multipart/form-data, `ValidationFailed` for another field or
-    none, and `PayloadTooLarge` as soon as the body is known to exceed the limit.
+    Raises `UnsupportedMediaType` for a compressed body, `BadRequest` for one other than multipart/form-data,
+    `ValidationFailed` for another field or none, and `PayloadTooLarge` as soon as the body is known to exceed
+    the limit.
     """
+    check_encoding(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
         raise BadRequest("must be multipart/form-data", field="Content-Type")
+    check_charset(request)
     most = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
     stream = _limited(request, most + _FRAME_BYTES, most)
     parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=0)
@@ -73,6 +81,14 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
         yield Upload(file.file, _storable(file.filename or ""))
     finally:
         await form.close()
+
+
+def check_charset(request: Request) -> None:
+    """Raises `BadRequest` for a multipart body that is declared as something other than UTF-8, which no
+    program needs (RFC 7578, section 5.1.2): some of Python's codecs take quadratic time."""
+    _, params = parse_options_header(request.headers.get("content-type", ""))
+    if params.get(b"charset", b"utf-8").lower() not in _UTF8:
+        raise BadRequest("must be UTF-8", field="Content-Type")
 
 
 async def _limited(request: Request, limit: int, file_limit: int) -> AsyncGenerator[bytes, None]:

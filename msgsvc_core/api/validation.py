@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from msgsvc_core.kernel.errors import (
     ApiError,
@@ -49,12 +49,16 @@ def refusal(error: ValidationError, whole: str = "body") -> ApiError:
     problems = error.errors(include_url=False, include_input=False)
     of_urls = (isinstance(problem.get("ctx", {}).get("error"), WrongUrl) for problem in problems)
     kind = InvalidUrl if all(of_urls) else ValidationFailed
-    return kind.of(findings(error, whole))
+    return kind.of(_findings(problems, whole))
 
 
 def findings(error: ValidationError, whole: str = "body") -> list[Finding]:
     """E.g. `buttons[0][1].url: must be an http or https URL`; the first few."""
-    problems = error.errors(include_url=False, include_input=False)
+    return _findings(error.errors(include_url=False, include_input=False), whole)
+
+
+def _findings(problems: Sequence[ErrorDetails], whole: str) -> list[Finding]:
+    # Of thousands the first few are put into words.
     return [
         finding.at(field_path(problem["loc"]) or whole)
         for problem in problems[:MOST_NAMED]

@@ -42,7 +42,7 @@ class BulkAction:
     action: str
     #: What the action takes: a tag's id or name, a status, a member. None for an action that takes nothing.
     value: str | None
-    #: Filters as JSON; None if ids were given.
+    #: Filters as JSON; None if ids were given, or once it has ended.
     filters: str | None
     status: BulkStatus
     #: The last id that was collected; None before the first.

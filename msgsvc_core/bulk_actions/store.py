@@ -133,10 +133,12 @@ async def finish(
     now_ms: int,
     error: BulkError | None = None,
 ) -> bool:
-    """Ends one that is open, and deletes the list of those that it was about; False if it has ended."""
+    """Ends an open bulk action, and deletes its list of targets and its filters, which may name people.
+    False if it had ended before."""
     key = {"project_id": project_id, "bulk_action_id": bulk_action_id}
     is_ended = await tx.execute(
-        "UPDATE core_bulk_actions SET status = :status, error = :error, finished_at_ms = :now_ms"
+        "UPDATE core_bulk_actions SET status = :status, error = :error, finished_at_ms = :now_ms,"
+        " filters = NULL"
         " WHERE project_id = :project_id AND bulk_action_id = :bulk_action_id"
         f" AND status IN ({_OPEN})",
         {**key, "status": status, "error": error, "now_ms": now_ms},

@@ -41,6 +41,7 @@ from msgsvc_core.channels.updates import (
     ChannelUser,
     ChatMoved,
     DeliveryReported,
+    ItemKind,
     MessageEdited,
     MessageReceived,
     MiniAppUser,
@@ -48,11 +49,20 @@ from msgsvc_core.channels.updates import (
     ReceivedFile,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
     WebhookAnswer,
     WebhookCall,
 )
-from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, OutgoingMessage
+from msgsvc_core.content.outgoing import (
+    Button,
+    Format,
+    Media,
+    MediaType,
+    OutgoingMessage,
+    ReplyTarget,
+)
 
 __all__ = [
     "Blocked",
@@ -86,6 +96,7 @@ __all__ = [
     "InboundRule",
     "InvalidMiniApp",
     "InvalidWebhook",
+    "ItemKind",
     "LimitReached",
     "Media",
     "MediaFile",
@@ -105,8 +116,11 @@ __all__ = [
     "Reason",
     "ReceivedFile",
     "Receiving",
+    "ReplyTarget",
     "Started",
     "Unblocked",
+    "Unreadable",
+    "UnreadableReason",
     "Update",
     "WebhookAnswer",
     "WebhookCall",

@@ -167,6 +167,33 @@ async def _delete(tx: Tx, table: str, keys: Sequence[tuple[str, str]]) -> None:
         )
 
 
+async def lock_automatic(tx: Tx, channel: str, chat_id: str) -> str | None:
+    """What a bot has answered in a chat by itself (`automatic_answers`), locked until `tx` ends."""
+    found: str | None = await tx.fetch_val(
+        "SELECT automatic FROM core_chats WHERE channel = :channel AND chat_id = :chat_id"
+        f"{for_update(tx.dialect)}",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return found
+
+
+async def find_automatic(tx: Tx, channel: str, chat_id: str) -> str | None:
+    """The same without a lock."""
+    found: str | None = await tx.fetch_val(
+        "SELECT automatic FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return found
+
+
+async def set_automatic(tx: Tx, channel: str, chat_id: str, automatic: str) -> None:
+    await tx.execute(
+        "UPDATE core_chats SET automatic = :automatic"
+        " WHERE channel = :channel AND chat_id = :chat_id",
+        {"automatic": automatic, "channel": channel, "chat_id": chat_id},
+    )
+
+
 async def is_there(tx: Tx, channel: str, chat_id: str) -> bool:
     """Whether the chat exists."""
     found = await tx.fetch_val(

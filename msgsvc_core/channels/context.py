@@ -41,6 +41,14 @@ class MediaSource(Protocol):
         ...
 
 
+class StoredFiles(Protocol):
+    """The files that are stored here."""
+
+    def is_own_address(self, url: str) -> bool:
+        """Whether the URL is one of ours, signed or not."""
+        ...
+
+
 class ProvidedObjects(Protocol):
     """Finds the object of a type that a plugin registered (hook `register_services`)."""
 
@@ -55,12 +63,12 @@ async def _never(_channel: str, _chat_id: str) -> None:
 class ChannelContext:
     """Passed to a kind's `create`, which gives the channel what it uses.
 
-    `media` creates the file downloader on first use, because its HTTP client takes megabytes;
-    `is_own_address` says whether a file is stored here and need not be downloaded. `provided` finds objects
-    of the channel's own plugin: use it in calls only, because channels are created before plugins' objects.
+    `media` returns the file downloader; `is_own_address` says whether a file is stored here and need not be
+    downloaded. `provided` finds objects of the channel's own plugin: use it in calls only, because channels
+    are created before plugins' objects.
     `last_update_ms` finds when the last update of a chat was received (key of the channel, id of the chat),
     for platforms that let bots write freely only for some time after it; None for an unknown chat. It raises
-    `DatabaseUnavailable`.
+    `DatabaseUnavailable`. `default_country` is that of phone numbers without a country code.
     """
 
     clock: Clock
@@ -72,3 +80,4 @@ class ChannelContext:
     is_own_address: Callable[[str], bool]
     provided: ProvidedObjects
     last_update_ms: Callable[[str, str], Awaitable[int | None]] = _never
+    default_country: str | None = None

@@ -11,7 +11,14 @@ from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, Inval
 from msgsvc_core.channels.look import MessengerLook
 from msgsvc_core.channels.platform_sign_in import PlatformSignIn
 from msgsvc_core.channels.spending import Budget
-from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
+from msgsvc_core.channels.updates import (
+    MiniAppUser,
+    Polled,
+    Unreadable,
+    Update,
+    WebhookAnswer,
+    WebhookCall,
+)
 from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Tx
@@ -88,6 +95,9 @@ class Capabilities:
     #: Whether a chat can have threads, e.g. topics: `open_thread` opens them, `OutgoingMessage.thread` and
     #: `Update.thread` name them.
     threads: bool = False
+    #: Whether messages have a subject and name the messages before them, as emails do: see
+    #: `MessageReceived.subject` and `OutgoingMessage.in_reply_to`.
+    subjects: bool = False
     #: HTTP methods of the platform's calls to `/hooks/<key>` and below; others get 405.
     hook_methods: frozenset[str] = frozenset({"POST"})
     #: Whether there is a menu of the bot's commands, which `set_commands` fills.
@@ -160,6 +170,10 @@ class ChannelHealth:
     `unreachable` says that the platform did not respond, or only asked to retry: nothing is known about the
     bot. For a `DeliveryError` this is its `reason.retryable`.
 
+    `refuses_messages` says that the platform knows the bot, but takes no messages of it, e.g. until a bill is
+    paid: a bot that was stopped for that stays stopped. It stops none by itself: answers to people may still
+    be taken.
+
     `account` is the platform's own id of the bot, the same for every token: updates received with one token
     are recognised with the next. The core does not pass it back to the channel.
     """
@@ -169,6 +183,7 @@ class ChannelHealth:
     profile: BotProfile | None = None
     revoked: bool = False
     unreachable: bool = False
+    refuses_messages: bool = False
     account: str | None = None
 
 
@@ -314,6 +329,14 @@ class Channel(ABC):
             return "buttons: people can't press any on this channel; give them a url"
         return self._problem_of_length(message)
 
+    def text_limit(self, message: OutgoingMessage) -> int:
+        """The maximum length of this message's text, in `capabilities.text_unit`; makes no network calls.
+
+        By default `capabilities.max_text_length`, which every text may have. Larger where some texts may be
+        longer, as on SMS those of its default alphabet.
+        """
+        return self.capabilities.max_text_length
+
     def appearance(self, message: OutgoingMessage) -> list[Span]:
         """The text as this messenger displays it, for previews; makes no network calls.
 
@@ -323,7 +346,7 @@ class Channel(ABC):
         return to_spans(message.text, message.format)
 
     def _problem_of_length(self, message: OutgoingMessage) -> str | None:
-        takes, longest, where = self.capabilities, self.capabilities.max_text_length, ""
+        takes, longest, where = self.capabilities, self.text_limit(message), ""
         if message.format != "plain" and not message.media and not _shows_something(message):
             return "text: shows nothing but markup"
         if message.media and takes.max_caption_length is not None:
@@ -404,8 +427,8 @@ class Channel(ABC):
     def parse_update(self, call: WebhookCall) -> list[Update]:
         """Verifies and parses a webhook call of the platform.
 
-        An unknown or unreadable update gives an empty list, and is logged. Raises `InvalidWebhook` if the
-        call is not from the platform.
+        What can't be read is an `Unreadable` in the list; what is known and ignored is left out. Raises
+        `InvalidWebhook` if the call is not from the platform.
         """
         raise InvalidWebhook("this channel takes no webhooks")
 
@@ -423,10 +446,26 @@ class Channel(ABC):
         Called in sequence if `receiving` is `poll`, by one process at a time. `cursor` is the previous
         call's, also across restarts: it acknowledges what that call returned. None requests everything that
         the platform has stored, and removes its webhook. Updates received before a failure need not be lost:
-        see `Polled.error`.
+        see `Polled.error`. What can't be read is an `Unreadable` among the others, and does not come again.
         """
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
+
+    @property
+    def takes_anyway(self) -> bool:
+        """Whether the channel implements `take_anyway`."""
+        return type(self).take_anyway is not Channel.take_anyway
+
+    async def take_anyway(self, item: Unreadable) -> Sequence[Update]:
+        """The updates of an item that could not be read when it came, at an operator's request.
+
+        Reads it as the present version of the channel does, without the checks that may be left out because a
+        person has looked at the item, such as whether a program sent it. Checks that protect sign-ins stay.
+        Returns an `Unreadable` with the reason if it still can't be read. An update has the `update_id` that
+        it would have had, so that one that has come meanwhile is not processed twice.
+        """
+        # Not abstract: some channels read all that their platform sends.
+        raise NotImplementedError("this channel takes nothing anyway")
 
     async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         """Writes the content of a file that a user sent, `ReceivedFile.file_ref`, into `into`.

@@ -1,13 +1,18 @@
 """Errors of calls to a messenger, and of its calls to us."""
 
 from enum import StrEnum
+from math import isnan
 from typing import Literal
 
 from msgsvc_core.kernel.errors import Unavailable
+from msgsvc_core.kernel.storable_text import storable
 
 #: Seconds for `retry_after` when no bot is ready: about the interval at which platforms are asked for bots'
 #: profiles.
 READY_RETRY_S = 5
+
+#: Maximum seconds that a platform may ask to wait (a day).
+MAX_RETRY_AFTER_S = 86_400.0
 
 
 class Reason(StrEnum):
@@ -38,7 +43,8 @@ class DeliveryError(Exception):
     succeeded, e.g. when the connection broke after the request was sent: a message then ends as `unknown` and
     is not sent again. `moved_to` is the chat's new id, with any reason: the message is sent there, and the
     stored chat id of every subscriber in it is replaced. `outage` is set by the caller: the platform is
-    unavailable, so this does not count as an attempt.
+    unavailable, so this does not count as an attempt. `contested` means, of `poll_updates`, that another
+    program takes the bot's updates: polls that succeed in between do not end the interruption.
     """
 
     def __init__(
@@ -50,15 +56,19 @@ class DeliveryError(Exception):
         scope: Literal["bot", "chat"] = "bot",
         in_doubt: bool = False,
         moved_to: str | None = None,
+        contested: bool = False,
     ) -> None:
+        # The platform's words and figures, which may be anything: what follows from them is stored.
+        text = storable(text)
         super().__init__(f"{reason}: {text}")
         self.reason = reason
         self.text = text
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = _bounded(retry_after_s)
         self.scope = scope
         self.in_doubt = in_doubt
-        self.moved_to = moved_to
+        self.moved_to = None if moved_to is None else storable(moved_to)
         self.outage = False
+        self.contested = contested
 
     @property
     def only_waits(self) -> bool:
@@ -86,6 +96,10 @@ class LimitReached(LocalFailure):
         return False
 
 
+class WaitedTooLong(LocalFailure):
+    """The message has waited too long for a channel that makes no calls: see `channels.health.overdue`."""
+
+
 class ChannelPaused(Exception):
     """The bot may not make calls now, or not in this chat: the platform asked to wait, or the bot is
     stopped. The call was not made, or refused for that reason."""
@@ -105,6 +119,14 @@ class ChannelNotReady(Exception):
 
 class ForeignBot(Exception):
     """A project's own bot received a payload of another project; the update is then not handled."""
+
+
+def _bounded(wait_s: float | None) -> float | None:
+    if wait_s is None:
+        return None
+    # Compared first: a whole number may have any size.
+    bounded = min(max(wait_s, 0), MAX_RETRY_AFTER_S)
+    return None if isnan(bounded) else bounded
 
 
 def no_bot_ready() -> Unavailable:

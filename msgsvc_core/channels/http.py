@@ -1,6 +1,9 @@
 """HTTP client for channels whose messenger has an HTTP API."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from email.utils import parsedate_to_datetime
 from typing import IO, Any
 from urllib.parse import urlencode
 
@@ -26,6 +29,9 @@ REFUSAL_BYTES = 64 * 1024
 _LIMITS = Limits(max_body_bytes=MAX_ANSWER_BYTES)
 
 _NO_HEADERS: Mapping[str, str] = {}
+
+#: Where `collecting_dates` puts what it collects, for the tasks of its block only.
+_dates: ContextVar[set[int] | None] = ContextVar("dates", default=None)
 
 
 @value_object
@@ -104,6 +110,8 @@ class PlatformHttp:
             )
         except CallError as error:
             raise _delivery_error(error) from None
+        if (dates := _dates.get()) is not None:
+            dates.update(_time_of(answer.headers))
         return PlatformAnswer(answer.status, answer.headers, answer.body)
 
     async def download(
@@ -164,6 +172,23 @@ class PlatformHttp:
             except ForbiddenTarget as error:
                 raise DeliveryError(Reason.INVALID_MESSAGE, str(error)) from None
         return url
+
+
+@contextmanager
+def collecting_dates() -> Iterator[set[int]]:
+    """The times of platforms, from the `Date` of their answers to calls in the block; milliseconds since
+    1970."""
+    dates = set[int]()
+    token = _dates.set(dates)
+    try:
+        yield dates
+    finally:
+        _dates.reset(token)
+
+
+def _time_of(headers: Mapping[str, str]) -> Iterator[int]:
+    with suppress(ValueError):
+        yield round(parsedate_to_datetime(headers.get("date", "")).timestamp() * 1000)
 
 
 def _body(

@@ -13,8 +13,7 @@ from pydantic_core import to_jsonable_python
 from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
 from msgsvc_core.channels.look import MessengerLook
-from msgsvc_core.config.sections import OwnChannelSettings
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import OwnChannelSettings, Section
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.validation_messages import to_findings

@@ -131,11 +131,7 @@ async def _receive_webhook(
     if request.method not in methods:
         raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
     path, query = request.path_params.get("path", ""), request.url.query
-    body = await read_body(
-        request.receive,
-        request.headers.get("content-length", "0"),
-        max_body_bytes,
-    )
+    body = await read_body(request, max_body_bytes)
     headers = {key.lower(): value for key, value in request.headers.items()}
     whole = f"{channels.hook_url(channel)}{'/' if path else ''}{path}"
     call = WebhookCall(

@@ -10,4 +10,11 @@ PERSONAL_DATA = (
         where="t.channel = :bot AND t.user_id = :user_id",
         order=("chat_id",),
     ),
+    PersonalTable(
+        section="unreadable_items",
+        table="core_shelf",
+        columns=("kind", "reason", "size", "received_at_ms"),
+        where="t.channel = :bot AND t.user_id = :user_id",
+        order=("item_id",),
+    ),
 )

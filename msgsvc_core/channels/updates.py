@@ -1,12 +1,15 @@
 """Inbound data from messengers: updates, webhook calls and mini app users."""
 
+import hashlib
 import hmac
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.content.outgoing import MediaType
+from msgsvc_core.content.outgoing import MediaType, ReplyTarget
 
 #: What a platform reports of a message that it had accepted.
 ReportedState = Literal["delivered", "read", "failed"]
@@ -73,12 +76,26 @@ class MessageReceived(Update):
     """A user's message, with text or files; `text` is empty for files alone.
 
     `reply_to` is the message it replies to, as `send` returned it, if the platform reports it.
+
+    On a channel with `Capabilities.subjects`, `subject` is that of the message, without marks of a reply;
+    `refers_to` are the ids of earlier messages of its conversation, oldest first; and `begins` is True if it
+    is the first of one.
     """
 
     text: str
     files: tuple[ReceivedFile, ...] = ()
     message_ref: str | None = None
     reply_to: str | None = None
+    subject: str | None = None
+    refers_to: tuple[str, ...] = ()
+    begins: bool = False
+
+    @property
+    def as_reply_target(self) -> ReplyTarget | None:
+        """What an answer to this message is told of it; None on a channel without subjects."""
+        if self.subject is None or self.message_ref is None:
+            return None
+        return ReplyTarget(self.subject, (*self.refers_to, self.message_ref))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +124,13 @@ class ButtonPressed(Update):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Update):
     """The user stopped or blocked the bot, or left the chat with it. It says nothing of another chat that
-    they use."""
+    they use.
+
+    `by_failure` is set if it is what a server found when it delivered to them, such as a bounce: should
+    they write nevertheless, it was wrong.
+    """
+
+    by_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +171,8 @@ class DeliveryReported(Update):
 
     `chat_id` is empty where a message's id is unique on the whole channel, or the platform does not tell the
     chat. `at_ms` is the platform's time; None if it tells none. `failed` means that it was accepted and will
-    not arrive; `reason` and `detail` then say why.
+    not arrive; `reason` and `detail` then say why. With `bot_banned` the platform takes no message of the bot
+    any more: the bot is stopped, as by a refused call.
 
     `up_to_ms` is set where the platform reports everything up to a message as delivered or read: when that
     message was sent, by the platform's time. `chat_id` and `user` are then set, and what the bot had sent
@@ -163,6 +187,106 @@ class DeliveryReported(Update):
     reason: Reason = Reason.UNKNOWN
     detail: str = ""
     up_to_ms: int | None = None
+
+
+class UnreadableReason(StrEnum):
+    """Why a channel made no update of an item."""
+
+    #: It does not have the platform's format.
+    MALFORMED = "malformed"
+    #: It has the platform's format, and is of a kind that the channel does not know.
+    UNKNOWN_KIND = "unknown_kind"
+    #: It is larger than the channel reads.
+    TOO_LARGE = "too_large"
+    #: Reading it took longer than it may.
+    TIMED_OUT = "timed_out"
+    #: It is encrypted, and no key reads it.
+    UNDECRYPTABLE = "undecryptable"
+    #: It does not name one sender.
+    NO_SENDER = "no_sender"
+    #: Nothing proves that it is from the sender that it names.
+    UNPROVEN_SENDER = "unproven_sender"
+    #: A program, a mailing list or an automatic reply seems to have sent it.
+    AUTOMATIC = "automatic"
+    #: It has neither a text nor files.
+    EMPTY = "empty"
+    #: It reports on no message that was sent here.
+    UNMATCHED = "unmatched"
+    #: The service failed on it: a bug.
+    FAULT = "fault"
+    #: It was taken anyway, and the channel made nothing of it.
+    NOTHING_IN_IT = "nothing_in_it"
+
+
+def _as_json(value: Any) -> bytes:
+    """A value that was read from JSON."""
+    try:
+        return json.dumps(value).encode()
+    except RecursionError:
+        return b"(values in more levels than can be written)"
+
+
+#: What an item is, in words that people know.
+ItemKind = Literal["email", "update", "report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable(Update):
+    """An item that arrived and that the channel can't read. It is kept on the channel's shelf, where somebody
+    can look at it, and have it taken anyway (`Channel.take_anyway`).
+
+    Return it in place of the update that it would have been, so that one such item costs only itself. Leave
+    out what is known and meant to be ignored, such as the bot's own messages.
+
+    `raw` is the item as it arrived, without its neighbours in a batch: what `take_anyway` needs to read it.
+    `detail` says for a person what is wrong, and repeats nothing of the content. `origin` is for the channel
+    alone, e.g. where a file of the item is. Give `user` if it is known, so that the item goes with the
+    person's erasure. `update_id` is that of the update; without a platform's id, use `id_of(raw)`.
+    """
+
+    chat_id: str = ""
+    user: ChannelUser = NOBODY
+    raw: bytes = field(repr=False)
+    reason: UnreadableReason
+    detail: str = ""
+    kind: ItemKind = "update"
+    origin: str = ""
+    #: Bytes of the item, if it is larger than `raw`, of which the channel then read only the beginning.
+    size: int = 0
+
+    @staticmethod
+    def id_of(raw: bytes) -> str:
+        """An `update_id` that is the same each time the item comes."""
+        return f"raw-{hashlib.sha256(raw).hexdigest()[:40]}"
+
+    @classmethod
+    def of(
+        cls,
+        raw: Any,
+        reason: UnreadableReason,
+        detail: str,
+        *,
+        user: ChannelUser = NOBODY,
+        kind: ItemKind = "update",
+        origin: str = "",
+    ) -> "Unreadable":
+        """An item without an id of the platform's: its bytes, or a value that was read from JSON."""
+        raw = raw if isinstance(raw, bytes) else _as_json(raw)
+        return cls(
+            update_id=cls.id_of(raw),
+            raw=raw,
+            reason=reason,
+            detail=detail,
+            user=user,
+            kind=kind,
+            origin=origin,
+        )
+
+    @classmethod
+    def failed(cls, raw: Any, error: Exception, *, origin: str = "") -> "Unreadable":
+        """An item on which the channel failed by a bug: it must not stop those after it."""
+        why = f"the service failed on it ({type(error).__name__})"
+        return cls.of(raw, UnreadableReason.FAULT, why, origin=origin)
 
 
 @dataclass(frozen=True, slots=True)

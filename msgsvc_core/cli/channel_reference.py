@@ -7,8 +7,8 @@ from typing import Any
 
 from msgsvc_core import channels, http_client
 from msgsvc_core.channels import http
-from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
-from msgsvc_core.channels.calls import MAX_AGE_S
+from msgsvc_core.channels.health.check import CHECK_TIMEOUT_S
+from msgsvc_core.channels.system_messages.calls import MAX_AGE_S
 from msgsvc_core.content import markup
 
 #: The sections of the page: title to classes and functions.
@@ -28,7 +28,12 @@ PARTS: dict[str, tuple[Any, ...]] = {
         channels.BotMaker,
         channels.Budget,
     ),
-    "What it sends": (channels.OutgoingMessage, channels.Button, channels.Media),
+    "What it sends": (
+        channels.OutgoingMessage,
+        channels.Button,
+        channels.Media,
+        channels.ReplyTarget,
+    ),
     "What it receives": (
         channels.Update,
         channels.Started,

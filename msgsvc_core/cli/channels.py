@@ -8,9 +8,14 @@ from typing import Annotated
 import typer
 
 from msgsvc_core.channels import ChannelHealth
-from msgsvc_core.channels.asking import check_channel
+from msgsvc_core.channels.health.check import check_channel
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.channels.project_channels.models import OwnChannel, OwnChannelAnswer
-from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.project_channels.sync import ChannelSync
+from msgsvc_core.channels.reception.models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.shelf import Shelf, ShelvedItem
+from msgsvc_core.channels.shelf.models import ShelvedItemAnswer
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
@@ -19,7 +24,7 @@ from msgsvc_core.kernel.errors import NotFound
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="List and check channels added by projects; lift the limits of any.",
+    help="List and check channels added by projects; lift the limits of any, and see what it could not read.",
 )
 
 
@@ -71,6 +76,50 @@ def lift_limits(
         raise typer.Exit(1)
 
 
+@app.command()
+def shelf(
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="Its name in the configuration, or chn_...")
+    ],
+    raw: Annotated[
+        str, typer.Option(metavar="ITEM_ID", help="Write this item as it arrived.")
+    ] = "",
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """List what arrived on a channel and could not be read, newest first."""
+    if raw:
+        typer.echo(asyncio.run(_shelved(config, channel, raw)), nl=False)
+        return
+    items = [ShelvedItemAnswer.of(item) for item in asyncio.run(_shelf(config, channel))]
+    if as_json:
+        shown = {"data": [item.model_dump(mode="json") for item in items]}
+        typer.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    if not items:
+        typer.echo("nothing is on the shelf of this channel")
+        return
+    head = ["id", "received", "kind", "reason", "detail", "bytes"]
+    show_table(
+        head,
+        [
+            [item.item_id, item.received_at, item.kind, item.reason, item.detail, str(item.size)]
+            for item in items
+        ],
+    )
+
+
+async def _shelf(config: Path | None, key: str) -> list[ShelvedItem]:
+    async with opened(config) as service, service.db.read() as tx:
+        return await service.get(Shelf).page(tx, key, None, service.settings.limits.shelf_items)
+
+
+async def _shelved(config: Path | None, key: str, item_id: str) -> bytes:
+    async with opened(config) as service, service.db.read() as tx:
+        _, content = await service.get(Shelf).read(tx, key, item_id)
+        return content
+
+
 async def _lift_limits(config: Path | None, key: str) -> str | None:
     async with opened(config) as service:
         channel = await service.channels.find(key)
@@ -84,10 +133,12 @@ async def _lift_limits(config: Path | None, key: str) -> str | None:
 
 async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]]:
     async with opened(config) as service:
-        await service.channel_sync.refresh()
+        await service.get(ChannelSync).refresh()
         async with service.db.read() as tx:
-            found = await service.own_channels.list_all(tx)
-            return list(zip(found, await service.own_channels.answers(tx, found), strict=True))
+            found = await service.get(ProjectChannels).list_all(tx)
+            return list(
+                zip(found, await service.get(ProjectChannels).answers(tx, found), strict=True)
+            )
 
 
 async def _check(
@@ -98,7 +149,7 @@ async def _check(
         if channel is None:
             raise NotFound("there is no channel {channel_id!r}", channel_id=channel_id)
         async with service.db.read() as tx:
-            state = await service.channel_states.find(tx, channel.key)
+            state = await service.get(ChannelStates).find(tx, channel.key)
         return await check_channel(channel), reception_of(channel, state)
 
 

@@ -1,5 +1,6 @@
 """Checks of `msgsvc doctor` that need only the configuration."""
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,9 @@ MIN_DIFFERENT_CHARACTERS = 8
 #: Seconds to wait for a connection to a local port.
 CONNECT_S = 1.0
 
+#: Files that Podman and Docker put into each container.
+CONTAINER_MARKS = (Path("/run/.containerenv"), Path("/.dockerenv"))
+
 #: Substrings of keys copied from examples.
 EXAMPLE_WORDS = ("change", "example", "secret", "password", "1234567", "abcdefg")
 
@@ -27,7 +31,7 @@ def check_file(path: Path | None) -> Iterator[Finding]:
     """Whether other users can read the file, which contains the secret keys."""
     if path is None:
         yield ok("settings", "read from the environment")
-    elif path.stat().st_mode & 0o077:
+    elif path.stat().st_mode & 0o077 and not in_container():
         text = f"{path} contains the secret keys and can be read by other users of this machine"
         yield warning("settings", text, f"chmod 600 {path}")
     else:
@@ -52,7 +56,12 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
     url, server = urlsplit(settings.base_url), settings.server
     host = url.hostname or ""
     port = url.port or (443 if url.scheme == "https" else 80)
-    if _is_local(host) and server.port not in {0, port}:
+    if server.uds is not None and (_is_local(host) or url.scheme == "https"):
+        yield ok("base_url", f"{settings.base_url}, which a proxy forwards to {server.uds}")
+    elif in_container() and _is_local(host) and not _is_local(server.host):
+        # Its ports are published on the machine, also under other numbers.
+        yield ok("base_url", f"{settings.base_url}, to which port {server.port} is to be published")
+    elif _is_local(host) and server.port not in {0, port}:
         # A proxy may listen on that port and forward to several processes.
         if server.trusted_proxies:
             yield ok("base_url", f"{settings.base_url}, which a proxy forwards to {server.port}")
@@ -88,7 +97,8 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
 
 def check_proxies(settings: Settings) -> Iterator[Finding]:
     """Whether the TLS proxy is trusted to report client addresses."""
-    if settings.base_url.startswith("https:") and not settings.server.trusted_proxies:
+    server = settings.server
+    if settings.base_url.startswith("https:") and not server.trusted_proxies and server.uds is None:
         # The service does not terminate TLS, so an https address implies a proxy.
         yield warning(
             "trusted_proxies",
@@ -150,6 +160,11 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
             f"add some: plugins = [{names}]" if names else "install some, and add them to `plugins`"
         )
         yield warning("plugins", "no plugin is loaded", fix)
+
+
+def in_container() -> bool:
+    """Whether other users of the machine, and its ports, are out of reach."""
+    return "KUBERNETES_SERVICE_HOST" in os.environ or any(map(Path.exists, CONTAINER_MARKS))
 
 
 def _listens(host: str, port: int) -> bool:

@@ -11,8 +11,9 @@ from pydantic import SecretStr
 
 from msgsvc_core.channels.kinds import ChannelKind, WrongSettings, validated
 from msgsvc_core.config.defaults import default_channels, default_plugins
-from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.accounts import FirstAccount
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
@@ -132,7 +133,9 @@ def _messenger(
         return None
     if chosen not in kinds:
         raise WrongChoice(
-            f"no installed plugin brings a messenger {chosen!r}; there are {_list(list(kinds))}"
+            f"no installed plugin brings a messenger {chosen!r}; there are {_list(list(kinds))}."
+            " Install the package of the other one, ours are called msgsvc-<messenger>, or take"
+            f" `--messenger {NO_MESSENGER}`"
         )
     return chosen
 

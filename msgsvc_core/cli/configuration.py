@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from msgsvc_core.config.environment import FILE_SUFFIX
-from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
@@ -79,13 +80,26 @@ def _check_folder(config: Path, database_url: str) -> None:
         )
 
 
+def _check_file(database_url: str) -> None:
+    path = sqlite_path(database_url)
+    if not path.exists():
+        raise SettingsError(
+            f"database_url: there is no database {path.absolute()}; `msgsvc serve` or `msgsvc migrate`"
+            " creates it"
+        )
+
+
 @asynccontextmanager
-async def opened(named: Path | None) -> AsyncIterator[Service]:
+async def opened(named: Path | None, *, may_create: bool = False) -> AsyncIterator[Service]:
     """A service with only its database open: no requests, no jobs, no channels.
 
-    It can run while a server uses the same database. Raises what `Service.start` raises.
+    It can run while a server uses the same database. Raises what `Service.start` raises, and `SettingsError`
+    if there is no SQLite file, unless it `may_create` one: in another folder, or with a mistyped path, the
+    command would work on an empty database and look as if all data were lost.
     """
     settings = read_settings(named)
+    if not may_create and settings.database_url.startswith("sqlite:"):
+        _check_file(settings.database_url)
     configure_logs(settings.log)
     service = Service(settings)
     try:

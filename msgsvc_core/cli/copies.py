@@ -11,10 +11,11 @@ import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
 from msgsvc_core.cli.progress import progress_bar
-from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.core_parts import CORE_NOT_COPIED
 from msgsvc_core.db.copying import Copied, Scope, backup, copy, restore
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
@@ -43,7 +44,7 @@ def copy_command(
     target = _target(config, to)
     with progress_bar(quiet=as_json) as on_progress:
         began_s = time.monotonic()
-        copied = asyncio.run(copy(settings.database_url, target, _scope(settings), on_progress))
+        copied = asyncio.run(copy(settings.own_database_url, target, _scope(settings), on_progress))
     _show(copied, time.monotonic() - began_s, "copied, and the same in both", as_json=as_json)
     if not as_json:
         typer.echo("set database_url to the new database, and start the service")
@@ -63,7 +64,7 @@ def backup_command(
         began_s = time.monotonic()
         written = asyncio.run(
             backup(
-                settings.database_url,
+                settings.own_database_url,
                 file,
                 _scope(settings),
                 on_progress,
@@ -88,7 +89,9 @@ def restore_command(
     settings = _settings(config)
     with progress_bar(quiet=as_json) as on_progress:
         began_s = time.monotonic()
-        restored = asyncio.run(restore(file, settings.database_url, _scope(settings), on_progress))
+        restored = asyncio.run(
+            restore(file, settings.own_database_url, _scope(settings), on_progress)
+        )
     _show(restored, time.monotonic() - began_s, "restored, and as written", as_json=as_json)
     if not as_json:
         typer.echo(
@@ -106,13 +109,15 @@ def _settings(config: Path | None) -> Settings:
 def _target(config: Path | None, url: str) -> str:
     """`url`, checked like the setting."""
     try:
-        return load_settings(find_config(config), database_url=url).database_url
+        settings = load_settings(find_config(config), database_url=url, database_direct_url=None)
+        return settings.database_url
     except SettingsError as error:
         raise SettingsError(str(error).replace("database_url", "--to")) from None
 
 
 def _scope(settings: Settings) -> Scope:
-    return Scope(Service(settings).migrations, CORE_NOT_COPIED)
+    has_sessions = settings.database_direct_url is not None
+    return Scope(Service(settings).migrations, CORE_NOT_COPIED, has_sessions)
 
 
 def _show(copied: Copied, seconds: float, what: str, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,9 @@ from msgsvc_core.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
     from msgsvc_core.db.planning import Plan, PlannedStatement, PlannedStep
+
+#: Steps that are named each; of more, those of a new database, each owner's are counted.
+MOST_NAMED = 10
 
 #: Seconds from which an estimate is given in minutes.
 MINUTES_FROM_S = 120
@@ -48,8 +52,12 @@ def migrate(
         _print_plan(Service(settings), phase, as_json=as_json)
         return
     applied = asyncio.run(_migrate(Service(settings), phase))
-    for revision in applied:
-        typer.echo(f"applied {revision}")
+    if len(applied) > MOST_NAMED:
+        by_owner = Counter(revision.partition(":")[0] for revision in applied)
+        typer.echo("applied " + ", ".join(f"{owner} {count}" for owner, count in by_owner.items()))
+    else:
+        for revision in applied:
+            typer.echo(f"applied {revision}")
     if applied:
         typer.echo(f"{len(applied)} applied")
     elif phase:

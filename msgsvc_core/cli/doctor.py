@@ -3,13 +3,16 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import typer
 
 from msgsvc_core.cli import checks, live_checks, running_checks
 from msgsvc_core.cli.configuration import ConfigOption, find_config
-from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import Settings, load_settings
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.plugins.advice import Finding, Level, problem
 from msgsvc_core.service import Service
@@ -20,6 +23,10 @@ COLOURS: dict[Level, str] = {
     "warning": typer.colors.YELLOW,
     "problem": typer.colors.RED,
 }
+
+
+#: Subjects of findings about the database in spite of which messengers can be checked.
+COMPATIBLE = frozenset({"secret keys", "API keys", "jobs", "pooler"})
 
 
 def doctor(config: ConfigOption = None) -> None:
@@ -88,16 +95,17 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
             *live_checks.check_tenant_limits(service),
             *live_checks.check_webhooks(service),
             *live_checks.check_database_file(service),
+            *live_checks.check_folder(service),
+            *live_checks.check_base_path(service),
         ]
         for finding in at_rest:
             yield finding
         usable = True
         async for finding in live_checks.check_database(service):
             yield finding
-            # Messengers can be checked in spite of lost or expiring keys and overdue jobs.
-            usable = usable and (
-                finding.level == "ok" or finding.subject in {"secret keys", "API keys", "jobs"}
-            )
+            usable = usable and (finding.level == "ok" or finding.subject in COMPATIBLE)
+        async for finding in running_checks.check_port(settings):
+            yield finding
         async for finding in running_checks.check_running_quarantine(settings):
             yield finding
         async for finding in live_checks.check_redis(service):
@@ -114,11 +122,33 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _examine_messengers(service: Service, *, usable: bool) -> AsyncIterator[Finding]:
     # A channel may keep state in the database, and would wait for it. In quarantine nobody calls a messenger.
-    if usable and not service.settings.quarantine and live_checks.database_exists(service):
+    if not usable or service.settings.quarantine:
+        for finding in live_checks.check_messengers(service):
+            yield finding
+    elif live_checks.database_exists(service):
         async for finding in live_checks.check_sharing(service):
             yield finding
         async for finding in live_checks.check_channels(service):
             yield finding
+    elif live_checks.has_messenger(service):
+        async with _on_trial(service.settings) as trial:
+            async for finding in live_checks.check_channels(trial):
+                yield finding
     else:
         for finding in live_checks.check_messengers(service):
             yield finding
+
+
+@asynccontextmanager
+async def _on_trial(settings: Settings) -> AsyncIterator[Service]:
+    """The service before its first start, on a database that is deleted again: channels may keep state."""
+    with TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/msgsvc.db"
+        service = Service(settings.model_copy(update={"database_url": url}))
+        try:
+            await service.open_database()
+            yield service
+        finally:
+            await service.channels.close()
+            await service.limiter.close()
+            await service.db.disconnect()

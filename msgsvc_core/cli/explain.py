@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json
 from msgsvc_core.kernel.clock import to_rfc3339
@@ -50,7 +51,7 @@ def explain(
 async def _explain(config: Path | None, what: str) -> Explanation:
     async with opened(config) as service:
         # Channels of projects are in the database.
-        await service.channel_sync.refresh()
+        await service.get(ChannelSync).refresh()
         explainers = service.explainers()
         alike = [each for each in explainers if what.startswith(f"{each.prefix}_")]
         if not alike:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgsvc_core.channels import Channel, Channels
-from msgsvc_core.channels.explaining import pace_of
+from msgsvc_core.channels.health.explanation import pace_of
+from msgsvc_core.channels.health.states import ChannelState, ChannelStates
 from msgsvc_core.channels.lanes import LANE, channel_of
-from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Database, Row, Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import inspection

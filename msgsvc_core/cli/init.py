@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -20,7 +21,9 @@ from msgsvc_core.cli.choices import (
 )
 from msgsvc_core.cli.configuration import DEFAULT_CONFIG
 from msgsvc_core.cli.settings_file import settings_file
-from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.config.settings import Settings, SettingsSection
+from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.plugins.loading import load_plugins
 
@@ -101,7 +104,7 @@ def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
         backup = _free_name(config)
         config.replace(backup)
         typer.echo(f"kept the old file as {backup}: its database needs the secret keys in it")
-    _write_private(config, _text(choice))
+    _write_private(config, _text(choice, database_url=_database_url(config)))
     typer.echo(f"wrote {config}")
     _tell_plugins(installed, choice)
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
@@ -110,13 +113,34 @@ def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
     typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
 
 
-def _text(choice: Choice) -> str:
+def _database_url(config: Path) -> str:
+    """An absolute path if the file is in another folder: commands that name it may run in any."""
+    url: str = Settings.model_fields["database_url"].default
+    if config.resolve().parent == Path.cwd():
+        return url
+    return f"sqlite:///{sqlite_path(url).absolute()}"
+
+
+def _text(choice: Choice, *, database_url: str) -> str:
     values = {
         "base_url": choice.base_url,
+        "database_url": database_url,
         "secret_keys": [new_token(SECRET_KEY_BITS)],
         "plugins": choice.plugins,
     }
-    return settings_file(values, choice.channels, _plugin_sections(choice.plugins))
+    port = _port(choice.base_url)
+    return settings_file(
+        values,
+        choice.channels,
+        _plugin_sections(choice.plugins),
+        {} if port is None else {"server": {"port": port}},
+    )
+
+
+def _port(base_url: str) -> int | None:
+    """The port to listen on, if the address tells it; an https address is that of a proxy."""
+    url = urlsplit(base_url)
+    return url.port if url.scheme == "http" and url.port != ServerSettings().port else None
 
 
 def _tell_plugins(installed: Installed, choice: Choice) -> None:

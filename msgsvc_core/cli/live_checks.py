@@ -1,22 +1,28 @@
 """Checks of `msgsvc doctor` that connect: the database, Redis, jobs and messengers."""
 
 import asyncio
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from urllib.parse import urlsplit
 
-from msgsvc_core.channels.asking import check_channel
-from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.channels.health.check import check_channel
+from msgsvc_core.channels.http import collecting_dates
+from msgsvc_core.channels.project_channels.sync import ChannelSync
+from msgsvc_core.channels.registry.broken import BrokenChannel
 from msgsvc_core.cli.secret_keys import rotation_of
-from msgsvc_core.config.settings import Section, SettingsError, own_users_value
+from msgsvc_core.config.sections import Section, own_users_value
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, read_schema
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.partitions import read_partitions
 from msgsvc_core.db.shrinking import read_space
+from msgsvc_core.http.base_path import BasePath, base_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.security import key_canary
@@ -26,6 +32,12 @@ from msgsvc_core.service import Service
 
 #: Seconds after which a due job that no process has started is reported.
 OVERDUE_S = 60
+
+#: MiB of free disk space below which the disk counts as full, and below which it is scarce.
+FULL_MIB, SCARCE_MIB = 16, 256
+
+#: Seconds by which clocks may differ: HTTP tells whole seconds, and an answer takes some.
+MOST_SKEW_S = 60
 
 #: MiB of free pages of a SQLite file that are reported, if it can't shrink.
 WASTED_MIB = 64
@@ -54,16 +66,29 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
         yield finding
         if finding.level != "ok":
             return
-    async for finding in _check_lost_keys(service):
-        yield finding
-    async for finding in _check_file_space(service):
-        yield finding
-    async for finding in _check_partitions(service):
-        yield finding
-    async for finding in _check_expiring_keys(service):
-        yield finding
-    async for finding in _check_jobs(service):
-        yield finding
+    for check in (
+        _check_pooler,
+        check_clock,
+        _check_lost_keys,
+        _check_file_space,
+        _check_partitions,
+        _check_expiring_keys,
+        _check_jobs,
+    ):
+        async for finding in check(service):
+            yield finding
+
+
+async def _check_pooler(service: Service) -> AsyncIterator[Finding]:
+    """Whether what needs sessions has them, behind a connection pooler."""
+    if service.db.has_sessions:
+        return
+    yield warning(
+        "pooler",
+        "a connection pooler answers at database_url: `migrate`, `copy`, `backup` and `restore` are refused,"
+        " and a tap in a messenger reaches another process after up to a second",
+        "set database_direct_url to the address of PostgreSQL itself",
+    )
 
 
 def check_database_file(service: Service) -> Iterator[Finding]:
@@ -134,8 +159,71 @@ def _check_absent_file(path: Path) -> Finding:
     if not path.parent.is_dir():
         text = f"there is no folder {path.parent.absolute()} for {path.name}"
         return problem("database", text, "create the folder, or correct database_url")
-    text = f"{path} is created by the first start or `msgsvc migrate`; messengers can be checked after that"
-    return ok("database", text)
+    return ok("database", f"{path} is created by the first start or `msgsvc migrate`")
+
+
+def check_folder(service: Service) -> Iterator[Finding]:
+    """Whether the folder of the SQLite file can be written, where SQLite keeps its log, and has room."""
+    if service.db.dialect != "sqlite":
+        return
+    folder = sqlite_path(service.settings.database_url).absolute().parent
+    if not folder.is_dir():
+        return
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        yield problem(
+            "database folder",
+            f"no file can be created in {folder}: {error.strerror}",
+            "run this as the user of the service; let that user write to the folder, or free disk space",
+        )
+        return
+    free_mib = shutil.disk_usage(folder).free >> 20
+    text = f"{free_mib} MiB are free in {folder}"
+    if free_mib < FULL_MIB:
+        yield problem("disk", f"it is full: {text}", "free space, or move the database")
+    elif free_mib < SCARCE_MIB:
+        yield warning("disk", text, "free space, or move the database")
+    else:
+        yield ok("disk", text)
+
+
+async def check_clock(service: Service) -> AsyncIterator[Finding]:
+    """Whether the database has the same time as this machine."""
+    if service.db.dialect != "postgresql":
+        return
+    async with service.db.read() as tx:
+        theirs_ms = await tx.fetch_val(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        )
+    yield _compare_clocks(service.clock.now_ms() - theirs_ms, "PostgreSQL's")
+
+
+def _compare_clocks(ahead_ms: int, whose: str) -> Finding:
+    if abs(ahead_ms) < MOST_SKEW_S * 1000:
+        return ok("clock", f"agrees with {whose}")
+    minutes = round(abs(ahead_ms) / 60_000)
+    return warning(
+        "clock",
+        f"this machine's is {minutes} min {'ahead of' if ahead_ms > 0 else 'behind'} {whose}: codes, sign-ins"
+        " and schedules begin and expire at the wrong time",
+        "synchronise it: timedatectl set-ntp true",
+    )
+
+
+def check_base_path(service: Service) -> Iterator[Finding]:
+    """Whether the path of `base_url` can be told from the service's own paths."""
+    path = base_path(service.settings.base_url)
+    if isinstance(service.app, BasePath) and service.app.is_ambiguous:
+        yield problem(
+            "base_url",
+            f"its path {path} begins as paths of the service do: behind a proxy that strips it, a request for"
+            f" {path} could mean either",
+            "choose another path, or a host of its own",
+        )
+    elif path:
+        yield ok("base_url", f"addresses begin with {path}, which a proxy may pass on or strip")
 
 
 def check_lanes(service: Service) -> Iterator[Finding]:
@@ -208,9 +296,13 @@ def check_webhooks(service: Service) -> Iterator[Finding]:
 
 
 async def check_channels(service: Service) -> AsyncIterator[Finding]:
-    """Checks all channels concurrently with their platforms."""
+    """Checks all channels concurrently with their platforms, and this machine's clock by theirs."""
     channels = service.channels.shared
-    healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
+    with collecting_dates() as dates:
+        healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
+    now_ms = service.clock.now_ms()
+    for date in sorted(dates)[:1]:
+        yield _compare_clocks(now_ms - date, "the messengers'")
     for channel, health in zip(channels, healths, strict=True):
         subject = f"channel {channel.name}"
         if health.ok:
@@ -228,6 +320,13 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
     if not service.channels.own:
         for finding in check_messengers(service):
             yield finding
+
+
+def has_messenger(service: Service) -> bool:
+    """Whether the configuration has a messenger other than those for development."""
+    declared = flatten(service.plugins.hook.register_channel_kinds())
+    for_development = {kind.name for kind in declared if kind.for_development}
+    return any(each.plugin not in for_development for each in service.settings.channels.values())
 
 
 def check_messengers(service: Service) -> Iterator[Finding]:
@@ -268,7 +367,7 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
     """Channels of projects. The project fixes a rejected token, the operator fixes lost settings."""
-    await service.channel_sync.refresh()
+    await service.get(ChannelSync).refresh()
     channels = service.channels.own
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, healths, strict=True):
@@ -307,7 +406,7 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
     try:
         schema = await read_schema(service.settings.database_url, service.migrations)
     except DatabaseTooNew as error:
-        fix = "install the newer release, or restore the backup: docs/operating.md, Upgrade"
+        fix = "install the newer release, or restore the backup: docs/install.md, Upgrade"
         yield problem("migrations", str(error), fix)
         return
     pending = [step for each in schema for step in each.pending]

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable, MigrationRefused
 from msgsvc_core.db.errors import CopyRefused
+from msgsvc_core.db.opening import MigrationsPending
 from msgsvc_core.db.unfinished import UnfinishedCopy
-from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.errors import ApiError, SettingsError
 from msgsvc_core.kernel.hooks import PluginError
-from msgsvc_core.service import MigrationsPending
 
 #: Exit codes: the command was refused; the configuration or its environment does not work.
 REFUSED, UNUSABLE = 1, 2

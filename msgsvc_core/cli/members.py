@@ -12,7 +12,10 @@ from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.projects import Json, ProjectId
 from msgsvc_core.cli.tables import show_table
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, MemberAnswer, MemberQuery, Role
+from msgsvc_core.service import Service
 
 #: Members read per query.
 PAGE = 100
@@ -35,7 +38,7 @@ def add(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Add a member to a project."""
+    """Add a member to a project. If an account has the email, it can open the project in the dashboard."""
     try:
         body = AddMemberBody(name=name, email=email, role=role)
     except ValidationError as error:
@@ -44,11 +47,11 @@ def add(
         what = fault["msg"].removeprefix("Value error, ")
         hint = "EMAIL" if field == "email" else f"--{field}"
         raise typer.BadParameter(what, param_hint=hint) from None
-    member = asyncio.run(_add(config, project_id, body))
+    member, access = asyncio.run(_add(config, project_id, body))
     if as_json:
         typer.echo(json.dumps(_plain(member), ensure_ascii=False))
         return
-    typer.echo(f"added {member.member_id}, {member.name!r}, as {member.role}")
+    typer.echo(f"added {member.member_id}, {member.name!r}, as {member.role}{access}")
 
 
 @app.command("list")
@@ -89,14 +92,28 @@ def remove(
     typer.echo(f"{member_id} is {'erased' if erase else 'removed'}")
 
 
-async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Member:
+async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> tuple[Member, str]:
+    """The member, and in words whether they can open the dashboard, if a plugin keeps accounts."""
     async with opened(config) as service, service.db.transaction() as tx:
         await service.projects.get(tx, project_id)
         member = await service.members.add(tx, project_id, body)
+        access = await _link(service, tx, member) if service.accounts.are_kept else ""
         await service.audit.write_command(
             tx, "member.add", project_id, member.member_id, role=member.role
         )
-        return member
+        return member, access
+
+
+async def _link(service: Service, tx: Tx, member: Member) -> str:
+    try:
+        account = await service.accounts.find_by_email(tx, member.email)
+    except NotFound:
+        return (
+            "; no account has this email, so the dashboard stays closed to them: invite them on the project's"
+            " page Team, or run `msgsvc account create` first"
+        )
+    await service.members.link_account(tx, member.project_id, member.member_id, account.account_id)
+    return f"; the account {account.email} can open the project"
 
 
 async def _list(config: Path | None, project_id: str) -> list[Member]:

@@ -55,8 +55,9 @@ def list_(
     elif not found:
         typer.echo("nothing waits to be sent")
     else:
-        columns = ["kind", "waiting", "first due", "last due", "cancel", "what"]
+        columns = ["kind", "waiting", "claimed", "first due", "last due", "cancel", "what"]
         show_table(columns, [_row(*each) for each in found])
+        _warn_of_claimed(sum(waiting.claimed for waiting, _, _ in found))
 
 
 @app.command()
@@ -71,13 +72,16 @@ def cancel(
     """Withdraw what was due before a time: the original has most likely sent it. Do it in quarantine.
 
     Messages end as `unknown`, and their projects are told so; broadcasts are paused; scheduled messages and
-    steps of drip campaigns are skipped.
+    steps of drip campaigns are skipped. What a process had claimed when the backup was made is withdrawn too,
+    unless a process still has a lease on it.
     """
     before_ms = _parse_time(due_before)
     assert before_ms is not None, "it is required"
     if not yes:
         found = asyncio.run(_list(config, before_ms))
-        count = sum(waiting.count for waiting, _, can_cancel in found if can_cancel)
+        withdrawable = [waiting for waiting, _, can_cancel in found if can_cancel]
+        count = sum(each.count + each.claimed for each in withdrawable)
+        _warn_of_claimed(sum(each.claimed for each in withdrawable))
         typer.confirm(f"withdraw {count} that were due before {to_rfc3339(before_ms)}?", abort=True)
     withdrawn, refused = asyncio.run(_cancel(config, before_ms))
     if as_json:
@@ -90,6 +94,15 @@ def cancel(
         typer.echo(f"msgsvc: {count} refused: {why}", err=True)
     if refused:
         raise typer.Exit(1)
+
+
+def _warn_of_claimed(count: int) -> None:
+    """Says what the column "claimed" means, if there is something in it."""
+    if count:
+        typer.echo(
+            f"{count} claimed: a process is sending them, or was when the backup was made. They may have"
+            " arrived. Withdrawn ones are not sent again."
+        )
 
 
 async def _list(config: Path | None, before_ms: int | None) -> list[tuple[Waiting, str, bool]]:
@@ -154,6 +167,7 @@ def _plain(waiting: Waiting, sends: str, can_cancel: bool) -> dict[str, Any]:
     return {
         "kind": waiting.name,
         "waiting": waiting.count,
+        "claimed": waiting.claimed,
         "first_due_at": to_rfc3339(waiting.first_due_ms),
         "last_due_at": to_rfc3339(waiting.last_due_ms),
         "can_cancel": can_cancel,
@@ -165,6 +179,7 @@ def _row(waiting: Waiting, sends: str, can_cancel: bool) -> list[str]:
     return [
         waiting.name,
         str(waiting.count),
+        str(waiting.claimed),
         to_rfc3339(waiting.first_due_ms),
         to_rfc3339(waiting.last_due_ms),
         "yes" if can_cancel else "no",

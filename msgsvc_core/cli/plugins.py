@@ -10,7 +10,7 @@ import typer
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.config.defaults import default_plugins
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.plugins.hookspecs import HookSpecs
 from msgsvc_core.plugins.loading import available_plugins, load_plugins

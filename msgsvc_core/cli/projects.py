@@ -27,19 +27,28 @@ def create(
     ],
     account: Annotated[
         str | None,
-        typer.Option("--account", metavar="EMAIL", help="Account that owns the project."),
+        typer.Option(
+            "--account",
+            metavar="EMAIL",
+            help="Account that owns the project (default: the only account there is).",
+        ),
     ] = None,
+    no_account: Annotated[
+        bool, typer.Option("--no-account", help="The project belongs to no account.")
+    ] = False,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
     """Create a project. Continue with `msgsvc key create`."""
     if not name.strip():
         raise typer.BadParameter("a name is needed", param_hint="NAME")
-    project = asyncio.run(_create(config, name.strip(), account))
+    if account is not None and no_account:
+        raise typer.BadParameter("--account and --no-account: one of them")
+    project, owner = asyncio.run(_create(config, name.strip(), account, no_account=no_account))
     if as_json:
         typer.echo(json.dumps(_plain(project), ensure_ascii=False))
         return
-    typer.echo(f"created {project.project_id}, {project.name!r}")
+    typer.echo(f"created {project.project_id}, {project.name!r}{owner}")
     typer.echo(f"next: msgsvc key create {project.project_id}")
 
 
@@ -86,15 +95,26 @@ def enable(project_id: ProjectId, config: ConfigOption = None) -> None:
     typer.echo(f"{project_id} is enabled")
 
 
-async def _create(config: Path | None, name: str, email: str | None) -> Project:
+async def _create(
+    config: Path | None, name: str, email: str | None, *, no_account: bool
+) -> tuple[Project, str]:
+    """The project, and in words whose it is, if a plugin keeps accounts."""
     async with opened(config) as service, service.db.transaction() as tx:
-        if email is None:
-            project = await service.projects.add(tx, name)
-        else:
+        account = None
+        if email is not None:
             account = await service.accounts.find_by_email(tx, email)
+        elif not no_account:
+            account = await service.accounts.find_sole(tx)
+        if account is None:
+            project = await service.projects.add(tx, name)
+            give = f"msgsvc project give {project.project_id} EMAIL"
+            hint = f"; to open it in the dashboard, give it to an account: {give}"
+            owner = hint if service.accounts.are_kept else ""
+        else:
             project = await service.accounts.create_project(tx, account.account_id, name)
+            owner = f", which belongs to {account.email}"
         await service.audit.write_command(tx, "project.create", project.project_id, name=name)
-        return project
+        return project, owner
 
 
 async def _give(config: Path | None, project_id: str, email: str) -> None:

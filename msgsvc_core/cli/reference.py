@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from msgsvc_core.cli.log_reference import log_page
-from msgsvc_core.config.settings import Section, Settings, load_settings
+from msgsvc_core.config.sections import Section
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.http.openapi import EVERYWHERE, errors_of
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.hooks import flatten

@@ -54,10 +54,18 @@ def rotate(
 ) -> None:
     """Re-encrypt every value that is not under the first key of secret_keys, while services run.
 
-    Put the new key first, keep the others behind it, and restart all processes before. Run it again after an
-    interruption: it goes on. In the end it says which keys no value needs any more.
+    Put the new key behind the others and restart all processes; then put it first and restart them again. Run
+    this again after an interruption: it goes on. In the end it says which keys no value needs any more.
     """
-    ids, lost, rotated = asyncio.run(_rotate(config, skip_lost=skip_lost, quiet=as_json))
+    ids, lacking, lost, rotated = asyncio.run(_rotate(config, skip_lost=skip_lost, quiet=as_json))
+    if lacking:
+        typer.echo(
+            f"msgsvc: nothing was changed: running processes do not know key {ids[0]}:"
+            f" {', '.join(lacking)}\n"
+            "-> restart them with it in secret_keys, so that they can read what is written under it",
+            err=True,
+        )
+        raise typer.Exit(1)
     if rotated is None:
         typer.echo("msgsvc: nothing was changed: a key is missing in secret_keys", err=True)
         for each in lost:
@@ -106,24 +114,30 @@ async def _status(config: Path | None) -> tuple[list[str], list[KeyUse], list[Lo
 
 async def _rotate(
     config: Path | None, *, skip_lost: bool, quiet: bool
-) -> tuple[list[str], list[LostValues], Rotated | None]:
+) -> tuple[list[str], list[str], list[LostValues], Rotated | None]:
+    """The ids of the keys, the running processes without the first of them, what no key reads, and what was
+    done if nothing kept it from being done."""
     async with opened(config) as service:
         rotation, ids = rotation_of(service), service.secrets.key_ids
+        async with service.db.read() as tx:
+            lacking = await service.jobs.runners_without_key(tx, ids[0])
+        if lacking:
+            return ids, lacking, [], None
         uses = await rotation.uses()
         lost = await rotation.lost(uses)
         if lost and not skip_lost:
-            return ids, lost, None
+            return ids, [], lost, None
         counts = _total(uses)
         with progress_bar(quiet=quiet) as on_progress:
             step = _Steps(on_progress, counts.total() - counts[ids[0]])
-            return ids, lost, await rotation.run(step)
+            return ids, [], lost, await rotation.run(step)
 
 
 def rotation_of(service: Service) -> KeyRotation:
     """The rotation of everything that the core and the loaded plugins have declared."""
     return KeyRotation(
         secrets=service.secrets,
-        columns=service.sealed_columns,
+        columns=service.declared.sealed,
         read=service.db.read,
         transaction=service.db.transaction,
     )
@@ -183,7 +197,7 @@ def _show_rotated(ids: Sequence[str], rotated: Rotated, unused: Sequence[str]) -
     for key_id in unused:
         typer.echo(
             f"no value is under key {ids.index(key_id) + 1} ({key_id}) any more: it can be removed from"
-            " secret_keys once what it signed has expired (docs/operating.md)"
+            " secret_keys once what it signed has expired (docs/run.md)"
         )
 
 

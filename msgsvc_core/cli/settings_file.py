@@ -3,12 +3,14 @@
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from msgsvc_core.config.settings import Section, Settings, SettingsSection, own_users_value
+from msgsvc_core.config.sections import Section, own_users_value
+from msgsvc_core.config.settings import Settings, SettingsSection
 
 #: Settings that are written out rather than commented: users look for these first.
 SHOWN = ("base_url", "database_url", "secret_keys", "plugins")
@@ -27,9 +29,11 @@ def settings_file(
     values: Mapping[str, Any],
     channels: Mapping[str, Mapping[str, Any]],
     sections: Iterable[SettingsSection],
+    in_sections: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
     """The text of a configuration: top-level settings with those values, a table for each of `channels`
-    with its `plugin` and settings, and the sections of plugins."""
+    with its `plugin` and settings, and the sections of plugins. `in_sections` are values of sections, by
+    their name."""
     top = {
         name: field
         for name, field in Settings.model_fields.items()
@@ -44,7 +48,7 @@ def settings_file(
     blocks += _channels(channels)
     for name, field in Settings.model_fields.items():
         if _is_section(field):
-            blocks.append(_section(name, type(field.default)))
+            blocks.append(_section(name, type(field.default), values=in_sections.get(name, {})))
     blocks += [_section(section.name, section.model, "Plugin: ") for section in sections]
     return "\n\n".join(blocks) + "\n"
 
@@ -65,12 +69,22 @@ def _is_section(field: FieldInfo) -> bool:
     return isinstance(field.default, Section)
 
 
-def _section(name: str, model: type[BaseModel], before: str = "") -> str:
+def _section(
+    name: str,
+    model: type[BaseModel],
+    before: str = "",
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     doc = (model.__doc__ or "").strip().splitlines()
     lines = [_comment(before + doc[0])] if doc and doc[0] else []
     lines.append(f"[{name}]")
     lines += [
-        _setting(field_name, field, field.get_default(call_default_factory=True), shown=False)
+        _setting(
+            field_name,
+            field,
+            values.get(field_name, field.get_default(call_default_factory=True)),
+            shown=field_name in values,
+        )
         for field_name, field in model.model_fields.items()
     ]
     return "\n".join(lines)

@@ -19,6 +19,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.cli.configuration import ConfigOption, opened
 from msgsvc_core.cli.figures import ORDERS, ChannelFigures, Figures, FiguresReader, LaneFigures
 from msgsvc_core.cli.projects import Json
@@ -111,13 +113,13 @@ async def _read_once(config: Path | None) -> Figures:
 
 async def _reader(service: Service) -> FiguresReader:
     # Channels of projects are in the database.
-    await service.channel_sync.refresh()
+    await service.get(ChannelSync).refresh()
     return FiguresReader(
         clock=service.clock,
         db=service.db,
         events=service.events,
         channels=service.channels,
-        states=service.channel_states,
+        states=service.get(ChannelStates),
     )
 
 

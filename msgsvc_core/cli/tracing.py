@@ -3,7 +3,8 @@
 from contextlib import AbstractContextManager, nullcontext
 
 from msgsvc_core.config.optional import check_installed
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import SettingsError
 
 
 def exporting_spans(settings: Settings) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 import uvloop
 
@@ -21,15 +22,17 @@ from msgsvc_core.cli.configuration import (
     read_settings,
 )
 from msgsvc_core.cli.tracing import exporting_spans
-from msgsvc_core.config.settings import Settings, SettingsError
-from msgsvc_core.server import serving_metrics
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.server import STOP_SIGNALS, heeded, serving_metrics
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from msgsvc_core.telemetry.loop_watchdog import watched_loop
 
 #: Seconds before a dead process is replaced: one that dies at once must not keep a core busy.
 RESTART_S = 1.0
+
+log = structlog.get_logger(__name__)
 
 #: Seconds beyond `jobs.grace_s` for a process to close its connections.
 CLOSE_S = 10.0
@@ -75,28 +78,36 @@ async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
     """Runs jobs until a signal. The processes of a worker serve metrics on consecutive ports."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, ended.set)
     if one_of_many:
-        # Ctrl-C reaches every process of the terminal; the parent stops its children itself.
-        loop.remove_signal_handler(signal.SIGINT)
+        # Ctrl-C and the end of a terminal reach every process there; the parent stops its children itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         # A pipe from the parent, which is closed when the parent ends.
         loop.add_reader(sys.stdin.fileno(), ended.set)
+    for number in heeded(STOP_SIGNALS):
+        loop.add_signal_handler(number, ended.set)
     service = Service(settings)
     await service.start("work")
     try:
-        typer.echo(
-            f"msgsvc works in process {os.getpid()}"
-            + (", in quarantine: it runs no jobs" if settings.quarantine else "")
-            + ("" if one_of_many else "; Ctrl-C ends it")
-        )
-        async with serving_metrics(service.metrics, settings, _metrics_port(settings, place)):
+        if settings.log.format == "json":
+            log.info("working", process=os.getpid(), quarantine=settings.quarantine)
+        else:
+            typer.echo(
+                f"msgsvc works in process {os.getpid()}"
+                + (", in quarantine: it runs no jobs" if settings.quarantine else "")
+                + ("" if one_of_many else "; Ctrl-C ends it")
+            )
+        async with (
+            watched_loop(service.metrics.registry),
+            serving_metrics(service.metrics, settings, _metrics_port(settings, place)),
+        ):
             await ended.wait()
+        log.info("stopping")
         if one_of_many:
             loop.remove_reader(sys.stdin.fileno())
     finally:
         await service.stop()
+        log.info("stopped")
 
 
 def _metrics_port(settings: Settings, place: int) -> int | None:
@@ -121,7 +132,7 @@ class _Processes:
 
     def run(self) -> int:
         """Runs until a signal; returns the exit code."""
-        for number in SIGNALS:
+        for number in heeded(STOP_SIGNALS):
             signal.signal(number, self._end)
         code = 0
         while not self._ending:

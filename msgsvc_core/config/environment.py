@@ -15,10 +15,11 @@ FILE_SUFFIX = "__FILE"
 #: Maximum size of such a file: a wrong path must not load a database into memory.
 MAX_FILE_BYTES = 64 * 1024
 
-#: Variables with our prefix that are not settings: the path of the file, a token for `msgsvc init`, the URL
-#: and the key with which programs call the service, and those of the tests.
+#: Variables with our prefix that are not settings: options of commands, among them the URL and the key with
+#: which programs call the service, and those of the tests.
 ENV_NOT_SETTINGS = (
     "MSGSVC_CONFIG",
+    "MSGSVC_COPY_TO",
     "MSGSVC_INIT_TOKEN",
     "MSGSVC_URL",
     "MSGSVC_API_KEY",

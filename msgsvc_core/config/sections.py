@@ -1,15 +1,24 @@
-"""Base class of settings sections, and the core's sections on access and outbound calls."""
+"""Base class of settings sections, and the core's sections on access, outbound calls and jobs."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.optional import check_installed
+from msgsvc_core.config.urls import check_broker_url
+from msgsvc_core.kernel.phone import check_country
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.networks import Networks
 
 #: Minimum characters of the metrics token.
 MIN_TOKEN_LENGTH = 20
+
+
+#: A country whose phone numbers are known, by its two letters (ISO 3166-1).
+Country = Annotated[str, AfterValidator(check_country)]
 
 
 class Section(BaseModel):
@@ -18,11 +27,38 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+#: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
+#: init` writes N for an operator who serves their own users.
+OWN_USERS = "own_users"
+
+
+def own_users_value(field: FieldInfo) -> Any:
+    """The value of a limit for an operator's own users; None if the default suits everybody."""
+    extra = field.json_schema_extra
+    return extra.get(OWN_USERS) if isinstance(extra, dict) else None
+
+
+def raised_limits(sections: Mapping[str, Section]) -> dict[str, int]:
+    """The values in force of the limits that `msgsvc init` raises, as `section.name`, sorted."""
+    found = {
+        f"{name}.{field_name}": getattr(section, field_name)
+        for name, section in sections.items()
+        for field_name, field in type(section).model_fields.items()
+        if own_users_value(field) is not None
+    }
+    return dict(sorted(found.items()))
+
+
 class ServerSettings(Section):
     """Where and how `msgsvc serve` listens."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    uds: Path | None = Field(
+        None,
+        description="Path of a unix socket to listen on instead of `host` and `port`, for a proxy on this "
+        "machine. Only the service's user and group can connect, and whoever does is trusted as a proxy.",
+    )
     trusted_proxies: tuple[str, ...] = Field(
         (),
         description="Addresses or CIDR ranges of trusted reverse proxies, e.g. `127.0.0.1`; "
@@ -30,6 +66,12 @@ class ServerSettings(Section):
     )
     cors_origins: tuple[str, ...] = Field(
         (), description="Origins that may call the API from browsers (CORS)."
+    )
+    hsts_seconds: int = Field(
+        31_536_000,
+        ge=0,
+        description="Seconds for which browsers ask for this host by https only, once they have been here "
+        "(`Strict-Transport-Security`, sent if `base_url` is https); 0 leaves it to your proxy.",
     )
     max_connections: int = Field(
         10_000, ge=10, description="Open connections; further ones get a 503."
@@ -229,3 +271,88 @@ class LogSettings(Section):
         description="Seconds from which a request is slow, and logged whatever `request_sample` is. Long "
         "polls count with the time that they wait, up to 25 s.",
     )
+
+
+class JobSettings(Section):
+    """How background work runs."""
+
+    runner: Literal["embedded", "dramatiq", "none"] = Field(
+        "embedded",
+        description="`embedded` works in the serving process; `dramatiq` leaves jobs to"
+        " `msgsvc worker`, on any number of machines; `none` leaves them to others.",
+    )
+    broker_url: SecretStr | None = Field(
+        None,
+        description="Broker that wakes workers: `redis://...`, or `amqp://...` for RabbitMQ;"
+        " `redis_url` by default. Only for `dramatiq`.",
+    )
+    broker_namespace: str = Field(
+        "msgsvc",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",
+        description="Prefix of queue names in the broker; must differ between deployments that "
+        "share a broker.",
+    )
+    lease_s: float = Field(
+        10.0,
+        gt=0,
+        description="Seconds after which another runner takes over a dead runner's work (lease).",
+    )
+    sweep_s: float = Field(
+        1.0, gt=0, description="Seconds between sweeps for lanes whose wake-up was lost."
+    )
+    grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
+    stopped_check_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between checks with the platform whether a banned or revoked bot works "
+        "again.",
+    )
+    outage_failures: int = Field(
+        5,
+        ge=2,
+        description="Consecutive calls without a response after which a platform is considered "
+        "unavailable (circuit breaker). Nothing is then sent on the channel, and queued "
+        "messages do not fail.",
+    )
+    probe_first_s: float = Field(
+        1.0, gt=0, description="Seconds until the first probe of an unavailable platform."
+    )
+    probe_most_s: float = Field(
+        60.0,
+        gt=0,
+        description="Maximum seconds between two probes; the interval doubles after each probe.",
+    )
+    trial_calls: int = Field(
+        3,
+        ge=1,
+        description="Calls allowed after a successful probe; the first success ends the outage.",
+    )
+    min_in_flight: int = Field(
+        8,
+        ge=1,
+        le=300,
+        description="Minimum limit of messages in flight per channel; it grows by the number of "
+        "calls that the platform answers within a second. Messages in flight when a "
+        "process is killed end as `unknown`.",
+    )
+    reception_failing_s: float = Field(
+        30.0,
+        ge=0,
+        description="Seconds of failing to receive a bot's updates after which its reception is "
+        "reported as interrupted; the first success ends the interruption.",
+    )
+    webhook_check_s: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds between checks with the platform whether its calls to a bot's webhook "
+        "succeed.",
+    )
+
+    @field_validator("broker_url")
+    @classmethod
+    def _known_broker(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            check_broker_url(url.get_secret_value())
+            if url.get_secret_value().startswith("redis"):
+                check_installed("redis", "Redis", "redis")
+        return url

@@ -5,13 +5,12 @@ ends with `__FILE` names a file with the value: `MSGSVC_DATABASE_URL__FILE=/run/
 add sections of their own (hook `register_settings`); unknown names are rejected.
 """
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -23,11 +22,15 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.defaults import default_channels, default_plugins
 from msgsvc_core.config.environment import UnusableVariables, read_environment
+from msgsvc_core.config.faults import explain, unknown
+from msgsvc_core.config.limits import LimitSettings
+from msgsvc_core.config.optional import check_installed
 from msgsvc_core.config.sections import (
+    Country,
+    JobSettings,
     LogSettings,
     MediaSettings,
     MetricsSettings,
@@ -36,40 +39,16 @@ from msgsvc_core.config.sections import (
     ServerSettings,
     TracingSettings,
 )
-from msgsvc_core.kernel.errors import SettingsError, join_findings
+from msgsvc_core.config.urls import check_base_url, check_redis_url
+from msgsvc_core.db.postgres_urls import checked, is_postgres
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.i18n import LANGUAGES, check_tag, in_words
-from msgsvc_core.kernel.validation_messages import to_findings
-
-__all__ = [
-    "OWN_USERS",
-    "ChannelSettings",
-    "JobSettings",
-    "LimitSettings",
-    "LogSettings",
-    "MediaSettings",
-    "MetricsSettings",
-    "OwnChannelSettings",
-    "Section",
-    "ServerSettings",
-    "Settings",
-    "SettingsError",
-    "SettingsSection",
-    "TracingSettings",
-    "load_settings",
-    "read_sections",
-]
-from msgsvc_core.config.optional import check_installed
-from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_redis_url
 
 #: Minimum characters of a secret key; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
 
 #: Maximum number of languages: a message to an audience is checked in each of them within the request.
 MOST_LANGUAGES = 20
-
-#: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
-#: init` writes N for an operator who serves their own users.
-OWN_USERS = "own_users"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,215 +57,6 @@ class SettingsSection:
 
     name: str
     model: type[Section]
-
-
-class JobSettings(Section):
-    """How background work runs."""
-
-    runner: Literal["embedded", "dramatiq", "none"] = Field(
-        "embedded",
-        description="`embedded` works in the serving process; `dramatiq` leaves jobs to"
-        " `msgsvc worker`, on any number of machines; `none` leaves them to others.",
-    )
-    broker_url: SecretStr | None = Field(
-        None,
-        description="Broker that wakes workers: `redis://...`, or `amqp://...` for RabbitMQ;"
-        " `redis_url` by default. Only for `dramatiq`.",
-    )
-    broker_namespace: str = Field(
-        "msgsvc",
-        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",
-        description="Prefix of queue names in the broker; must differ between deployments that "
-        "share a broker.",
-    )
-    lease_s: float = Field(
-        10.0,
-        gt=0,
-        description="Seconds after which another runner takes over a dead runner's work (lease).",
-    )
-    sweep_s: float = Field(
-        1.0, gt=0, description="Seconds between sweeps for lanes whose wake-up was lost."
-    )
-    grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
-    stopped_check_s: float = Field(
-        60.0,
-        gt=0,
-        description="Seconds between checks with the platform whether a banned or revoked bot works "
-        "again.",
-    )
-    outage_failures: int = Field(
-        5,
-        ge=2,
-        description="Consecutive calls without a response after which a platform is considered "
-        "unavailable (circuit breaker). Nothing is then sent on the channel, and queued "
-        "messages do not fail.",
-    )
-    probe_first_s: float = Field(
-        1.0, gt=0, description="Seconds until the first probe of an unavailable platform."
-    )
-    probe_most_s: float = Field(
-        60.0,
-        gt=0,
-        description="Maximum seconds between two probes; the interval doubles after each probe.",
-    )
-    trial_calls: int = Field(
-        3,
-        ge=1,
-        description="Calls allowed after a successful probe; the first success ends the outage.",
-    )
-    min_in_flight: int = Field(
-        8,
-        ge=1,
-        le=300,
-        description="Minimum limit of messages in flight per channel; it grows by the number of "
-        "calls that the platform answers within a second. Messages in flight when a "
-        "process is killed end as `unknown`.",
-    )
-    reception_failing_s: float = Field(
-        30.0,
-        ge=0,
-        description="Seconds of failing to receive a bot's updates after which its reception is "
-        "reported as interrupted; the first success ends the interruption.",
-    )
-    webhook_check_s: float = Field(
-        60.0,
-        gt=0,
-        description="Seconds between checks with the platform whether its calls to a bot's webhook "
-        "succeed.",
-    )
-
-    @field_validator("broker_url")
-    @classmethod
-    def _known_broker(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None:
-            check_broker_url(url.get_secret_value())
-            if url.get_secret_value().startswith("redis"):
-                check_installed("redis", "Redis", "redis")
-        return url
-
-
-class LimitSettings(Section):
-    """Limits of a project.
-
-    The defaults are those of decision 0075.
-    """
-
-    requests_per_minute: int = Field(
-        300,
-        ge=1,
-        description="API requests per project and minute.",
-        json_schema_extra={OWN_USERS: 3000},
-    )
-    text_length: int = Field(4000, ge=1, description="Characters of a message's text.")
-    button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")
-    buttons_per_row: int = Field(3, ge=1, description="Buttons in a row.")
-    tags: int = Field(20, ge=1, description="Tags per project.", json_schema_extra={OWN_USERS: 500})
-    permissions: int = Field(
-        20, ge=1, description="Permissions per project.", json_schema_extra={OWN_USERS: 100}
-    )
-    templates: int = Field(
-        100, ge=1, description="Templates per project.", json_schema_extra={OWN_USERS: 1000}
-    )
-    routes: int = Field(
-        20, ge=1, description="Routes per project.", json_schema_extra={OWN_USERS: 200}
-    )
-    route_steps: int = Field(5, ge=1, le=20, description="Steps of a route.")
-    route_wait_s: int = Field(
-        86_400,
-        ge=5,
-        le=7 * 86_400,
-        description="Seconds that a step of a route may wait before the next one is tried.",
-    )
-    logo_bytes: int = Field(
-        65_536,
-        ge=1024,
-        le=1_048_576,
-        description="Bytes of a project's logo, which every visitor of its public pages loads.",
-    )
-    preferences_days: int = Field(
-        90,
-        ge=1,
-        le=3650,
-        description="Days for which a link to somebody's preferences page works (`preferences_url`).",
-    )
-    preferences_in_broadcasts: bool = Field(
-        False,
-        description="Whether broadcasts and recurring messages end with a link to the recipient's preferences"
-        " page, unless their text has one.",
-    )
-    qr_per_minute_per_address: int = Field(
-        60,
-        ge=1,
-        description="QR codes rendered per client address and minute; cached ones do not count.",
-    )
-    personal_link_s: int = Field(
-        24 * 3600,
-        ge=60,
-        le=366 * 24 * 3600,
-        description="Seconds for which a subscription link with an `external_id` works, unless the"
-        " request says otherwise.",
-    )
-    attributes_bytes: int = Field(
-        8192, ge=2, description="Bytes of a subscriber's attributes as JSON."
-    )
-    mini_app_hours: int = Field(
-        24,
-        ge=1,
-        description="Hours for which a mini app's signed data identifies the user who opened it.",
-    )
-    event_properties_bytes: int = Field(
-        8192, ge=2, description="Bytes of the properties of `POST /v1/events` as JSON."
-    )
-    batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
-    broadcast_recipients: int = Field(100_000, ge=1, description="Recipients of one mailing.")
-    bulk_action_subscribers: int = Field(
-        100_000, ge=1, description="Subscribers whom one bulk action may change."
-    )
-    import_rows: int = Field(
-        100_000, ge=1, description="Rows of a file with which people are imported."
-    )
-    import_bytes: int = Field(
-        10_485_760,
-        ge=1024,
-        le=104_857_600,
-        description="Bytes of a file with which people are imported; never more than `media` allows.",
-    )
-    import_days: int = Field(
-        30, ge=1, description="Days for which an import and its report are kept."
-    )
-    broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
-    recipient_days: int = Field(
-        90, ge=1, description="Days for which the recipients of a mailing are kept."
-    )
-    answer_hours: int = Field(
-        24,
-        ge=1,
-        description="Hours for which a numbered reply is accepted as a button press, on platforms "
-        "without buttons.",
-    )
-    button_page_days: int = Field(
-        30,
-        ge=1,
-        description="Days for which a button in an email, or on another platform whose buttons only open "
-        "pages, can be pressed.",
-    )
-    idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
-    event_days: int = Field(30, ge=1, description="Days for which events stay in the feed.")
-    message_days: int = Field(
-        0,
-        ge=0,
-        description="Days for which messages are kept, if their delivery has ended; 0 keeps all.",
-    )
-    delivery_attempts: int = Field(
-        8, ge=1, description="Attempts per message before it fails permanently."
-    )
-    delivery_hours: int = Field(
-        24,
-        ge=1,
-        description="Hours after which a message fails if its platform is still rate limiting or "
-        "unavailable, counted from the first such response. Until then, these responses "
-        "do not use up its attempts.",
-    )
 
 
 class ChannelSettings(BaseModel):
@@ -308,7 +78,8 @@ class Settings(BaseModel):
 
     base_url: str = Field(
         "http://127.0.0.1:8000",
-        description="Public URL of the service.",
+        description="Public URL of the service, also below a path: `https://shop.example/notify`. A proxy may"
+        " pass the path on or strip it.",
     )
     docs_url: str | None = Field(
         None, description="Where error codes are described; by default `<base_url>/docs`."
@@ -318,7 +89,14 @@ class Settings(BaseModel):
         description="Serve the API reference, `/docs` and `/openapi.json`. `/docs/errors` stays.",
     )
     database_url: str = Field(
-        "sqlite:///msgsvc.db", description="`sqlite:///file.db` or `postgresql://...`."
+        "sqlite:///msgsvc.db",
+        description="`sqlite:///file.db`, or `postgresql://...` in any form that libpq takes.",
+    )
+    database_direct_url: str | None = Field(
+        None,
+        description="With a connection pooler such as PgBouncer in `database_url`: the address of PostgreSQL"
+        " itself, for migrations, copies, partitions and notifications between processes. If the pooler keeps"
+        " a connection for each session, the same as `database_url`.",
     )
     database_pool: int = Field(10, ge=2, description="Connections to PostgreSQL per process.")
     database_partition_mib: int = Field(
@@ -361,6 +139,11 @@ class Settings(BaseModel):
     )
     default_lang: str = Field(
         "en", description="Language of users whose own language is not in `languages`."
+    )
+    default_country: Country | None = Field(
+        None,
+        description="Country of phone numbers that are given without a country code, by its two letters, e.g."
+        " `DE`: `0151 23456789` is then `+4915123456789`. By default such numbers are refused.",
     )
     locale_dir: Path | None = Field(
         None,
@@ -411,23 +194,33 @@ class Settings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _no_slash(cls, url: str) -> str:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://")
+        check_base_url(url)
         return url.rstrip("/")
 
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, url: str) -> str:
-        if not url.startswith(("sqlite:///", "postgresql://")):
+        if is_postgres(url):
+            check_installed("asyncpg", "PostgreSQL", "postgres")
+            return checked(url)
+        if not url.startswith("sqlite:///"):
             raise ValueError("must begin with sqlite:/// or postgresql://")
         if url in {"sqlite:///", "sqlite:///:memory:"}:
             raise ValueError(
                 "SQLite needs a file: each of our connections would have its own memory"
             )
-        if url.startswith("postgresql://"):
-            check_postgres_url(url)
-            check_installed("asyncpg", "PostgreSQL", "postgres")
         return url
+
+    @field_validator("database_direct_url")
+    @classmethod
+    def _postgres_itself(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if url is None:
+            return None
+        if not is_postgres(url):
+            raise ValueError("must begin with postgresql://")
+        if not is_postgres(info.data.get("database_url", url)):
+            raise ValueError("belongs to a database_url of postgresql://")
+        return checked(url)
 
     @field_validator("redis_url")
     @classmethod
@@ -468,7 +261,7 @@ class Settings(BaseModel):
                 " server.max_body_bytes"
             )
         where, metrics = self.server, self.metrics
-        if metrics.worker_port and metrics.worker_port == where.port:
+        if where.uds is None and metrics.worker_port and metrics.worker_port == where.port:
             raise ValueError(
                 f"metrics.worker_port: server.port is {where.port} too, and both can't listen there"
             )
@@ -496,18 +289,14 @@ class Settings(BaseModel):
             raise ValueError(f"jobs.runner: {error}") from None
 
     @property
+    def own_database_url(self) -> str:
+        """The URL for what needs sessions of the database itself, also if a pooler is in between."""
+        return self.database_direct_url or self.database_url
+
+    @property
     def errors_url(self) -> str:
         """The page that describes error codes; `#<code>` is appended."""
         return f"{self.docs_url or self.base_url + '/docs'}/errors"
-
-
-def own_users_value(field: FieldInfo) -> Any:
-    """The value of a limit for an operator's own users; None if the default suits everybody."""
-    extra = field.json_schema_extra
-    return extra.get(OWN_USERS) if isinstance(extra, dict) else None
-
-
-S = TypeVar("S", bound=Section)
 
 
 def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> dict[str, Section]:
@@ -521,10 +310,10 @@ def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> di
         try:
             read[section.name] = section.model.model_validate(extra.pop(section.name, {}))
         except ValidationError as error:
-            raise SettingsError(_explain(error, prefix=section.name)) from error
+            raise SettingsError(explain(error, section.model, prefix=section.name)) from error
     if extra:
         known = [*Settings.model_fields, *read]
-        raise SettingsError("\n".join(_unknown(name, known) for name in extra))
+        raise SettingsError("\n".join(unknown(name, known) for name in extra))
     return read
 
 
@@ -550,7 +339,7 @@ def load_settings(
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(_explain(error)) from error
+        raise SettingsError(explain(error, Settings)) from error
 
 
 def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> None:
@@ -559,28 +348,3 @@ def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> None:
             _merge(base[name], value)
         else:
             base[name] = value
-
-
-def _explain(error: ValidationError, prefix: str = "") -> str:
-    lines = []
-    for problem in error.errors(include_url=False, include_input=False):
-        name = ".".join(
-            str(part) for part in ((prefix, *problem["loc"]) if prefix else problem["loc"])
-        )
-        if problem["type"] == "extra_forbidden":
-            text = "there is no such setting"
-        elif problem["type"] == "model_type":
-            text = "must be a table"
-        else:
-            text = join_findings(to_findings(problem))
-        # An error about several settings names them itself.
-        lines.append(f"{name}: {text}" if name else text)
-    return "\n".join(lines)
-
-
-def _unknown(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    hint = (
-        f"; did you mean {close[0]!r}?" if close else "; is the plugin that owns it in `plugins`?"
-    )
-    return f"{name}: there is no such setting{hint}"

@@ -1,18 +1,24 @@
 """Validates URLs in settings, so that errors show at start rather than at the first connection."""
 
 import re
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+#: The path of `base_url`: what no browser, proxy or template has to encode.
+_BASE_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*/?", re.ASCII)
 
 
-def check_postgres_url(url: str) -> None:
-    """Raises ValueError for a URL with which the driver would fail only when it connects."""
+def check_base_url(url: str) -> None:
+    """Raises ValueError for what is no address of a service."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("must begin with http:// or https://")
     parts = urlsplit(url)
-    _ = parts.port  # a ValueError that says what is wrong with it
-    others = {name for name, _ in parse_qsl(parts.query)} - {"ssl"}
-    if others:
+    if parts.query or parts.fragment:
         raise ValueError(
-            f"takes no {', '.join(sorted(others))}; `?ssl=require` encrypts the connection,"
-            " and `database_pool` sets its size"
+            "ends with the host or a path: `?` and `#` belong to no address of the service"
+        )
+    if not _BASE_PATH.fullmatch(parts.path):
+        raise ValueError(
+            "its path may have letters, digits and - . _ ~, e.g. https://shop.example/notify"
         )
 
 

@@ -37,6 +37,18 @@ class Media:
 
 
 @value_object
+class ReplyTarget:
+    """The message of a person that another one answers, on a channel whose messages have subjects.
+
+    `refs` are the platform's ids of the messages of their conversation, oldest first; the last is answered.
+    Without any, only the subject is known.
+    """
+
+    subject: str
+    refs: tuple[str, ...] = ()
+
+
+@value_object
 class OutgoingMessage:
     """The content of a chat message. `buttons` are rows from top to bottom.
 
@@ -46,8 +58,10 @@ class OutgoingMessage:
     takes the POST request of RFC 8058 (`List-Unsubscribe=One-Click`). `project_id` is whose message it is,
     for channels that count them by project; None for what the service itself says. `thread` is the thread
     of the chat that it belongs to, as `Channel.open_thread` returned it; None for the chat itself.
-    `recipient_only` is set for a question whose answer proves who the recipient is, e.g. a sign-in. None of
-    these is part of the content.
+    `recipient_only` is set for a question whose answer proves who the recipient is, e.g. a sign-in.
+    `in_reply_to` is the person's message that this one answers, if the channel has `Capabilities.subjects`.
+    `by_person` is set for what a person wrote to this recipient, e.g. an agent; everything else is automatic.
+    None of these is part of the content.
     """
 
     text: str
@@ -60,6 +74,8 @@ class OutgoingMessage:
     project_id: str | None = field(default=None, compare=False)
     thread: str | None = field(default=None, compare=False)
     recipient_only: bool = field(default=False, compare=False)
+    in_reply_to: ReplyTarget | None = field(default=None, compare=False)
+    by_person: bool = field(default=False, compare=False)
 
     def with_key(self, key: str) -> "OutgoingMessage":
         """The same message with a key, for a channel."""
@@ -76,6 +92,14 @@ class OutgoingMessage:
     def in_thread(self, thread: str | None) -> "OutgoingMessage":
         """The same message in that thread of its chat."""
         return replace(self, thread=thread)
+
+    def replying_to(self, target: ReplyTarget | None) -> "OutgoingMessage":
+        """The same message as the answer to a person's."""
+        return replace(self, in_reply_to=target)
+
+    def from_person(self) -> "OutgoingMessage":
+        """The same message, which a person wrote to its recipient."""
+        return replace(self, by_person=True)
 
     def for_recipient_only(self) -> "OutgoingMessage":
         """The same message, whose answer proves who the recipient is."""
@@ -101,11 +125,18 @@ class OutgoingMessage:
             payload["thread"] = self.thread
         if self.recipient_only:
             payload["recipient_only"] = True
+        if self.in_reply_to is not None:
+            payload["in_reply_to"] = {
+                "subject": self.in_reply_to.subject,
+                "refs": list(self.in_reply_to.refs),
+            }
+        if self.by_person:
+            payload["by_person"] = True
         return payload
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> "OutgoingMessage":
-        media = payload.get("media")
+        media, target = payload.get("media"), payload.get("in_reply_to")
         return cls(
             text=payload["text"],
             format=payload.get("format", "plain"),
@@ -117,6 +148,8 @@ class OutgoingMessage:
             project_id=payload.get("project_id"),
             thread=payload.get("thread"),
             recipient_only=payload.get("recipient_only", False),
+            in_reply_to=ReplyTarget(target["subject"], tuple(target["refs"])) if target else None,
+            by_person=payload.get("by_person", False),
         )
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape as escape_html
-from itertools import pairwise
-from typing import Annotated, Any
+from itertools import count, pairwise
+from typing import Annotated, Any, Self
 from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field
@@ -29,6 +29,9 @@ VARIABLE_NAME = rf"(?:attributes\.)?{NAME}"
 
 #: The variable whose value is a whole address, made by the service: the recipient's preferences page.
 SERVICE_ADDRESS = "preferences_url"
+
+#: Maximum placeholders of a text.
+MAX_PLACEHOLDERS = 1_000
 
 #: What checks and previews take for that value; as long as most are.
 SAMPLE_ADDRESS = f"https://msgsvc.example/preferences/{'sample' * 15}"
@@ -220,11 +223,11 @@ def text_template(text: str, text_format: Format) -> TextTemplate:
         return TextTemplate(parts, text_format)
     if text_format == "markdown":
         _check_markdown(parts)
-    marked, marks = _marked(parts)
-    spans = to_spans(marked, text_format)
-    placed = _placed(parts, [_escape_at(mark, spans, text_format) for mark in marks])
-    holes = dict(zip(marks, Template(parts).holes, strict=True))
-    pieces = tuple(_piece(span, holes) for span in spans)
+    marked = _Marked.of(parts)
+    spans = to_spans(marked.text, text_format)
+    placed = _placed(parts, _escapes(marked, spans, text_format))
+    holes = dict(zip(marked.marks, Template(parts).holes, strict=True))
+    pieces = tuple(_piece(span, marked.pattern, holes) for span in spans)
     return TextTemplate(placed, text_format, pieces)
 
 
@@ -238,14 +241,14 @@ def address_template(text: str) -> Template:
     parts = _read(text)
     if len(parts) == 1 and isinstance(parts[0], Hole) and parts[0].name == SERVICE_ADDRESS:
         return Template(_placed(parts, [_as_it_is]))
-    marked, marks = _marked(parts)
-    _check_address(marked, marks)
-    return Template(_placed(parts, [_in_address] * len(marks)))
+    marked = _Marked.of(parts)
+    _check_address(marked.text, marked.pattern)
+    return Template(_placed(parts, [_in_address] * len(marked.marks)))
 
 
 def _read(text: str) -> tuple[Part, ...]:
     parts: list[Part] = []
-    end = 0
+    holes = end = 0
     while (start := text.find("{{", end)) >= 0:
         match = _VARIABLE.match(text, start)
         if match is None:
@@ -253,6 +256,9 @@ def _read(text: str) -> tuple[Part, ...]:
                 'at character {position}: must be {{{{ name }}}} or {{{{ name | default("x") }}}}',
                 position=start + 1,
             )
+        holes += 1
+        if holes > MAX_PLACEHOLDERS:
+            raise TemplateError("must have at most {limit} placeholders", limit=MAX_PLACEHOLDERS)
         if start > end:
             parts.append(text[end:start])
         default = match["default"]
@@ -263,34 +269,40 @@ def _read(text: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _marked(parts: Sequence[Part]) -> tuple[str, list[str]]:
-    """The text with a unique word in each placeholder, and these words."""
-    fixed = "".join(part for part in parts if isinstance(part, str)).lower()
-    stem = "zq"
-    while stem in fixed:
-        stem += "q"
-    marks: list[str] = []
-    marked = ""
-    for part in parts:
-        if isinstance(part, str):
-            marked += part
-        else:
-            # A letter ends it: the mark of placeholder 1 must not match in that of placeholder 10.
-            marks.append(f"{stem}{len(marks)}z")
-            marked += marks[-1]
-    return marked, marks
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """A text with a word of its own in place of each placeholder, which no fixed text holds."""
+
+    text: str
+    marks: list[str]
+    #: Matches each of the words. Of constant length, whatever the text is: it is looked for in all of it.
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Self:
+        fixed = "".join(part for part in parts if isinstance(part, str)).lower()
+        taken = set(re.findall(r"zq(\d{1,5})q", fixed))
+        stem = next(f"zq{number}q" for number in count() if str(number) not in taken)
+        marks: list[str] = []
+        text: list[str] = []
+        for part in parts:
+            if not isinstance(part, str):
+                # A letter ends it: the mark of placeholder 1 must not match in that of placeholder 10.
+                marks.append(f"{stem}{len(marks)}x")
+            text.append(part if isinstance(part, str) else marks[-1])
+        return cls("".join(text), marks, re.compile(rf"{stem}\d{{1,4}}x"))
 
 
-def _piece(span: Span, holes: Mapping[str, Hole]) -> Piece:
-    href = None if span.href is None else Template(_split(span.href, holes, _in_address))
-    return Piece(Template(_split(span.text, holes, _as_it_is)), span, href)
+def _piece(span: Span, pattern: re.Pattern[str], holes: Mapping[str, Hole]) -> Piece:
+    href = None if span.href is None else Template(_split(span.href, pattern, holes, _in_address))
+    return Piece(Template(_split(span.text, pattern, holes, _as_it_is)), span, href)
 
 
 def _split(
-    marked: str, holes: Mapping[str, Hole], escape: Callable[[str], str]
+    marked: str, pattern: re.Pattern[str], holes: Mapping[str, Hole], escape: Callable[[str], str]
 ) -> tuple[Part, ...]:
     """The template's text with placeholders in place of their words."""
-    split = re.split(f"({'|'.join(holes)})", marked)
+    split = re.split(f"({pattern.pattern})", marked)
     return tuple(
         replace(holes[part], escape=escape) if part in holes else part for part in split if part
     )
@@ -304,22 +316,29 @@ def _placed(parts: Sequence[Part], escapes: Sequence[Callable[[str], str]]) -> t
     )
 
 
-def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callable[[str], str]:
-    """The function that escapes a value at the position of `mark`."""
+def _escapes(
+    marked: _Marked, spans: Sequence[Span], text_format: Format
+) -> list[Callable[[str], str]]:
+    """For each placeholder, the function that escapes a value at its position."""
+    found: dict[str, Callable[[str], str]] = {}
     for span in spans:
-        if mark in span.text:
-            if text_format in {"html", "rich"}:
-                return escape_html
+        escape: Callable[[str], str] = escape_html
+        if text_format == "markdown":
             # Code has no escapes; see `render_text`.
-            return _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown
-    for span in spans:
-        if span.href and mark in span.href:
-            _check_address(span.href, [mark])
-            return _in_address
-    raise TemplateError(
-        "a variable stands where nothing of it would be seen, such as inside a tag, or is the"
-        " beginning of an address"
-    )
+            escape = _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown
+        found.update(dict.fromkeys(marked.pattern.findall(span.text), escape))
+    for href in filter(None, (span.href for span in spans)):
+        # A link's text may be its address.
+        unseen = set(marked.pattern.findall(href)) - found.keys()
+        if unseen:
+            _check_address(href, marked.pattern)
+            found.update(dict.fromkeys(unseen, _in_address))
+    if len(found) < len(marked.marks):
+        raise TemplateError(
+            "a variable stands where nothing of it would be seen, such as inside a tag, or is the"
+            " beginning of an address"
+        )
+    return [found[mark] for mark in marked.marks]
 
 
 def _check_markdown(parts: Sequence[Part]) -> None:
@@ -329,21 +348,23 @@ def _check_markdown(parts: Sequence[Part]) -> None:
         fixed = part if isinstance(part, str) and isinstance(following, Hole) else ""
         if (len(fixed) - len(fixed.rstrip("\\"))) % 2:
             raise TemplateError("a backslash must not stand before a variable")
-    marked, marks = _marked(parts)
-    for address in re.findall(r"\]\(([^()\s]*)", marked):
-        _check_address(address, [mark for mark in marks if mark in address])
+    marked = _Marked.of(parts)
+    for address in re.findall(r"\]\(([^()\s]*)", marked.text):
+        _check_address(address, marked.pattern)
 
 
-def _check_address(marked: str, marks: Sequence[str]) -> None:
-    if marks and not marked.lower().startswith(("http://", "https://")):
+def _check_address(address: str, mark: re.Pattern[str]) -> None:
+    """Raises `AddressError` unless it is a URL whose scheme and host hold no placeholder's word."""
+    first = mark.search(address)
+    if first and not address.lower().startswith(("http://", "https://")):
         raise AddressError("a variable can't be the scheme or host of an address")
-    if any(mark in marked.split("/")[2] for mark in marks):
+    if first and mark.search(address.split("/", 3)[2]):
         raise AddressError("a variable can't be part of an address's host")
     try:
-        check_http_url(marked)
+        check_http_url(address)
     except InvalidValue as error:
         raise AddressError.made_of(error.findings) from None
-    if any(mark in urlsplit(marked).netloc for mark in marks):
+    if first and mark.search(urlsplit(address).netloc):
         raise AddressError("a variable can't be part of an address's host")
 
 

@@ -29,8 +29,9 @@ from typing import Any, Generic, Literal, TypeVar
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
-from msgsvc_core.dashboard.overview_parts import Figure, Problem
+from msgsvc_core.dashboard.overview_parts import EventChart, EventTile, Figure, Problem
 from msgsvc_core.dashboard.searching import Hit
+from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.kernel.providers import Providers, provided_arguments, takes
 
 Handler = Callable[..., Awaitable[Result]]
@@ -88,6 +89,8 @@ class Page:
     upload_bytes: int | None = None
     #: A POST that changes nothing, used because its input is too long for a URL.
     read_only: bool = False
+    #: What the audit log calls the change, with the owner's texts.
+    title: Title | None = None
     #: The handlers with their objects filled in; set by `bound`.
     show: BoundHandler | None = None
     show_form: BoundHandler | None = None
@@ -150,6 +153,9 @@ class Pages:
     figure_sources: list[Contribution[Figure]] = field(default_factory=list)
     problem_sources: list[Contribution[Problem]] = field(default_factory=list)
     hit_sources: list[Contribution[Hit]] = field(default_factory=list)
+    #: Counts of events that the overview shows by period.
+    tiles: list[EventTile] = field(default_factory=list)
+    charts: list[EventChart] = field(default_factory=list)
 
     def bound(self, providers: Providers) -> "Pages":
         """The pages with their handlers' objects filled in. Raises `NotProvided`."""
@@ -192,12 +198,18 @@ class Pages:
         holds_connection: bool = True,
         upload_bytes: int | None = None,
         read_only: bool = False,
+        title: Title | None = None,
     ) -> Callable[[F], F]:
-        """Declares a change. `form_page` is rendered again if the change is rejected.
+        """Declares a change. `form_page` is rendered again if the change is rejected, `title` is what the
+        audit log calls it: `lambda _: _("Ticket answered")`.
 
         A `read_only` one changes nothing, e.g. a preview of a long text: it uses a reading connection like a
-        GET, and is not audited.
+        GET, and is not audited. Raises ValueError for any other without a title.
         """
+        if title is None and not read_only:
+            raise ValueError(
+                f"POST {path} changes something, so it needs a `title` for the audit log"
+            )
 
         def declare(handler: F) -> F:
             self.pages.append(
@@ -211,6 +223,7 @@ class Pages:
                     holds_connection=holds_connection,
                     upload_bytes=upload_bytes,
                     read_only=read_only,
+                    title=title,
                 )
             )
             return handler

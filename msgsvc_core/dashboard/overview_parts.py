@@ -1,7 +1,10 @@
-"""What areas contribute to the overview of a project: figures of this moment, and problems."""
+"""What areas contribute to the overview of a project: figures, charts and problems."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from msgsvc_core.kernel.i18n import Title
 
 Tone = Literal["", "good", "warn", "bad"]
 Unit = Literal["count", "share", "seconds"]
@@ -37,3 +40,32 @@ class Problem:
     tone: Literal["warn", "bad"] = "bad"
     url: str = ""
     action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTile:
+    """A key figure of a period: how many events of a name there were, or the share that they are of those
+    named `of`. They are counted from when the plugin is first loaded."""
+
+    title: Title
+    event: str
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeries:
+    """One colour of a chart: the events of a name, by day or hour."""
+
+    title: Title
+    event: str
+    style: Literal["first", "second", "third", "fourth"] = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class EventChart:
+    """A chart of events. `name` is unique among all charts of the overview."""
+
+    name: str
+    title: Title
+    series: Sequence[EventSeries]
+    order: int = 100

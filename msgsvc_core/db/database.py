@@ -87,7 +87,9 @@ class Database:
     """One database, by URL: `sqlite:///path/to/file.db` or `postgresql://user:password@host/name`.
 
     `session` names the connections in PostgreSQL's `pg_stat_activity`; a copy of the database refuses to
-    start while there are any that begin with `msgsvc`. `in_memory` replaces the file of a SQLite URL, for
+    start while there are any that begin with `msgsvc`. `direct_url` is the address of PostgreSQL itself if a
+    connection pooler answers at `url`; if both are the same, the pooler keeps a connection for each session,
+    and nothing has to be done without one. `in_memory` replaces the file of a SQLite URL, for
     tests: see `msgsvc_devkit.memory`.
     """
 
@@ -98,12 +100,14 @@ class Database:
         pool_size: int = 10,
         synchronous: str = "FULL",
         session: str = "msgsvc",
+        direct_url: str | None = None,
         in_memory: SQLiteInMemory | None = None,
     ) -> None:
         self.url = url
         self.is_in_memory = in_memory is not None
         #: The name of its sessions on PostgreSQL.
         self.session_name = session
+        self._direct_url = direct_url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._in_traces = {"db.system.name": self.dialect}
         self._inserts = UnnestInserts()
@@ -129,10 +133,12 @@ class Database:
             from msgsvc_core.db.postgres_notices import PostgresListener  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
 
-            self._backend = PostgresPool(url, max_size=pool_size, session=session)
+            self._backend = PostgresPool(
+                url, max_size=pool_size, session=session, has_sessions=url == direct_url
+            )
             self.usage = PoolUsage(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
-            self._listener = PostgresListener(url, self._notices, session=session)
+            self._listener = PostgresListener(direct_url or url, self._notices, session=session)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
@@ -146,6 +152,16 @@ class Database:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a connection pooler answers that keeps no sessions; known after `connect`."""
+        return self.dialect == "postgresql" and self._backend.is_pooled
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether `session` works, and notifications of other processes arrive."""
+        return self._direct_url is not None or not self.is_pooled
+
     async def connect(self) -> None:
         """Opens the connections; raises `DatabaseUnavailable` with the reason."""
         async with AsyncExitStack() as undo:
@@ -157,8 +173,7 @@ class Database:
             undo.push_async_callback(self._writer.close)
             if self._listener is not None:
                 undo.push_async_callback(self._listener.stop)
-                if self._notices:
-                    self._listener.start()
+                self._start_listener(self._listener, for_presence=self.is_pooled)
             self._opened = undo.pop_all()
         self._connected = True
 
@@ -279,12 +294,14 @@ class Database:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Any]:
         """A connection of asyncpg beside the pool, without timeouts, for work on PostgreSQL's schema:
-        statements may be long, and some run outside of transactions only."""
+        statements may be long, and some run outside of transactions only. Raises `DatabaseUnavailable` if a
+        pooler answers and there is no direct URL."""
         assert self.dialect == "postgresql", "SQLite has one writer"
         from msgsvc_core.db.postgres_pool import open_session  # noqa: PLC0415 - not on SQLite
 
         self._check_connected()
-        async with open_session(self.url, self.session_name) as raw:
+        url, is_direct = self._direct_url or self.url, self._direct_url is not None
+        async with open_session(url, self.session_name, has_sessions=is_direct) as raw:
             yield raw
 
     async def cut_free_pages(self, count: int) -> float:
@@ -345,12 +362,21 @@ class Database:
 
         In this process on both databases; on PostgreSQL in every other process too, milliseconds after the
         commit, over a dedicated connection opened for the first listener. Delivery is a hint: it may come
-        twice, and is lost while that connection is down, so poll from time to time as well. `callback` must
+        twice, and is lost while that connection is down or without `has_sessions`, so poll from time to
+        time as well. `callback` must
         not block.
         """
         self._notices.listen(topic, callback)
         if self._connected and self._listener is not None:
-            self._listener.start()
+            self._start_listener(self._listener)
+
+    def _start_listener(
+        self, listener: NotificationListener, *, for_presence: bool = False
+    ) -> None:
+        """`for_presence`: even if nobody listens. The name of its session tells migrations and copies that
+        the process runs; sessions that a pooler shares don't tell."""
+        if self.has_sessions and (self._notices or for_presence):
+            listener.start()
 
     def _check_connected(self) -> None:
         if not self._connected:

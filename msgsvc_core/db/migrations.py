@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from alembic.config import Config
@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from msgsvc_core.db.errors import DatabaseUnavailable, MigrationRefused
+from msgsvc_core.db.postgres_urls import connect_arguments
 from msgsvc_core.db.revisions import (
     MIGRATING_SESSION,
     Applied,
@@ -71,12 +72,19 @@ _ReadScripts = Callable[[MigrationSource], ScriptDirectory]
 
 
 async def upgrade(
-    url: str, sources: Sequence[MigrationSource], phase: Phase | None = None
+    url: str,
+    sources: Sequence[MigrationSource],
+    phase: Phase | None = None,
+    *,
+    has_sessions: bool = False,
 ) -> list[str]:
     """Applies the pending steps of a phase, or of both; see `upgrading.migrate`."""
-    run = _upgrade_sqlite if url.startswith("sqlite") else _upgrade_postgres
     async with _alone():
-        return [step.name for step in await run(url, sources, phase)]
+        if url.startswith("sqlite"):
+            steps = await _upgrade_sqlite(url, sources, phase)
+        else:
+            steps = await _upgrade_postgres(url, sources, phase, has_sessions=has_sessions)
+        return [step.name for step in steps]
 
 
 async def _upgrade_sqlite(
@@ -107,7 +115,7 @@ async def _upgrade_sqlite(
 
 
 async def _upgrade_postgres(
-    url: str, sources: Sequence[MigrationSource], phase: Phase | None
+    url: str, sources: Sequence[MigrationSource], phase: Phase | None, *, has_sessions: bool
 ) -> list[Step]:
     """Under advisory locks of a session that has no transaction: CREATE INDEX CONCURRENTLY waits for all
     transactions that have begun, also for those that wait for a lock."""
@@ -116,6 +124,8 @@ async def _upgrade_postgres(
     try:
         async with AsyncExitStack() as stack:
             try:
+                if not has_sessions:
+                    await _check_sessions(url)
                 guard = await stack.enter_async_context(engine.connect())
                 await guard.execution_options(isolation_level="AUTOCOMMIT")
                 await _lock(guard, MIGRATION_LOCK)
@@ -132,6 +142,15 @@ async def _upgrade_postgres(
             return steps
     finally:
         await engine.dispose()
+
+
+async def _check_sessions(url: str) -> None:
+    """Raises `DatabaseUnavailable` if a pooler answers: a lock of a session would stay with a connection of
+    the pooler's, and the next migration would wait for it for ever."""
+    from msgsvc_core.db.postgres_pool import open_session  # noqa: PLC0415 - not on SQLite
+
+    async with open_session(url, MIGRATING_SESSION):
+        pass
 
 
 async def _lock(guard: AsyncConnection, key: int) -> None:
@@ -357,10 +376,15 @@ def new_engine(url: str, *, session: str = "msgsvc-copy", exclusive: bool = Fals
     other processes."""
     scheme, rest = url.split("://", 1)
     if scheme != "sqlite":
+        import asyncpg  # noqa: PLC0415 - not on SQLite
+
+        connect = partial(
+            asyncpg.connect,
+            **connect_arguments(url),
+            server_settings={"application_name": session},
+        )
         return create_async_engine(
-            f"postgresql+asyncpg://{rest}",
-            poolclass=NullPool,
-            connect_args={"server_settings": {"application_name": session}},
+            "postgresql+asyncpg://", poolclass=NullPool, async_creator=connect
         )
     engine = create_async_engine(f"sqlite+aiosqlite://{rest}", poolclass=NullPool)
 

@@ -1,7 +1,7 @@
 """Notifications between processes, sent by a transaction after its commit.
 
 Delivered directly in this process, and to others by PostgreSQL's NOTIFY; see
-docs/decisions/0030-notifications-between-processes.md.
+docs/decisions/0002-databases.md.
 """
 
 from collections.abc import Callable

@@ -172,7 +172,7 @@ class UnnestInserts:
             table, columns = shape
             numbers = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
             prepared = await connection.prepare(
-                f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({numbers})"
+                f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({numbers})", name=""
             )
             types = self._types[shape] = [kind.name for kind in prepared.get_parameters()]
         return types

@@ -5,10 +5,11 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
+import asyncpg
 import structlog
-from databases.backends.postgres import PostgresBackend
 
 from msgsvc_core.db.notifications import CHANNEL, Notifications
+from msgsvc_core.db.postgres_urls import connect_arguments
 from msgsvc_core.kernel.aio import cancel_and_wait
 
 #: Seconds before reconnecting a lost connection.
@@ -59,29 +60,17 @@ class PostgresListener:
 
     async def _receive(self) -> None:
         """Listens until the connection is lost. Raises the driver's exceptions."""
-        # A pool of one connection, so that it is opened like all others, with all options of the URL.
-        backend = PostgresBackend(
-            self._url,
-            min_size=1,
-            max_size=1,
+        raw = await asyncpg.connect(
+            **connect_arguments(self._url),
             timeout=PATIENCE_S,
             command_timeout=PATIENCE_S,
             server_settings={"application_name": self._session},
         )
-        await backend.connect()
         try:
-            connection = backend.connection()
-            await connection.acquire()
-            raw = connection.raw_connection
-            try:
-                await self._listen(raw)
-            finally:
-                # First: the pool would warn about a connection that still listens.
-                with suppress(OSError, TimeoutError):
-                    await raw.close(timeout=PATIENCE_S)
-                await connection.release()
+            await self._listen(raw)
         finally:
-            await backend.disconnect()
+            with suppress(OSError, TimeoutError):
+                await raw.close(timeout=PATIENCE_S)
 
     async def _listen(self, raw: Any) -> None:
         lost = asyncio.Event()

@@ -7,12 +7,15 @@ processes hang, still acknowledges packets.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
+import asyncpg
+import structlog
 from databases.backends.postgres import PostgresBackend, PostgresConnection
 
-from msgsvc_core.db.errors import named_errors
+from msgsvc_core.db.errors import DatabaseUnavailable, named_errors
+from msgsvc_core.db.postgres_urls import connect_arguments
 
 #: Timeout in seconds for opening a connection, including TLS and authentication.
 CONNECT_S = 5.0
@@ -37,23 +40,57 @@ GIVE_BACK_S = 2.0
 CLOSE_S = 5.0
 
 
+#: What a connection pooler leaves no session for.
+NEEDS_SESSION = (
+    "a connection pooler answers, and this needs a session of PostgreSQL itself: set database_direct_url to"
+    " the address of PostgreSQL, or to that of the pooler if it keeps a connection for each session"
+)
+
+log = structlog.get_logger(__name__)
+
+
 class PostgresPool(PostgresBackend):
     """At most `max_size` connections. Exceeding a time limit raises `TimeoutError`, an `OSError` like other
-    lost connections."""
+    lost connections.
 
-    def __init__(self, url: str, *, max_size: int, session: str = SESSION) -> None:
-        super().__init__(
-            url,
-            min_size=1,
-            max_size=max_size,
-            timeout=CONNECT_S,
-            command_timeout=STATEMENT_S,
-            reset=_leave_session,
-            server_settings={"application_name": session},
-        )
+    Behind a pooler such as PgBouncer in transaction mode, a statement that one transaction has prepared is
+    missing, or another process's, in the next. If a pooler answers, nothing is prepared under a name, unless
+    `has_sessions` says that it keeps a connection for each session.
+    """
+
+    def __init__(
+        self, url: str, *, max_size: int, session: str = SESSION, has_sessions: bool = False
+    ) -> None:
+        super().__init__(url)
+        self._pool: Any = None
+        self._arguments = {
+            **connect_arguments(url),
+            "min_size": 1,
+            "max_size": max_size,
+            "timeout": CONNECT_S,
+            "command_timeout": STATEMENT_S,
+            "reset": _leave_session,
+            "server_settings": {"application_name": session},
+        }
+        self._has_sessions = has_sessions
+        #: Whether a pooler answers that hands out connections; known after `connect`.
+        self.is_pooled = False
         self.max_size = max_size
         #: Connections in use or waited for.
         self.wanted = 0
+
+    async def connect(self) -> None:
+        pool = await asyncpg.create_pool(**self._arguments)
+        try:
+            async with pool.acquire() as connection:
+                self.is_pooled = not self._has_sessions and await answers_for_another(connection)
+            if self.is_pooled:
+                await pool.close()
+                pool = await asyncpg.create_pool(**self._arguments, statement_cache_size=0)
+        except BaseException:
+            pool.terminate()
+            raise
+        self._pool = pool
 
     def connection(self) -> PostgresConnection:
         return _BoundedConnection(self, self._dialect)
@@ -110,27 +147,33 @@ def _is_read_only(connection: Any) -> bool:
 
 
 @asynccontextmanager
-async def open_session(url: str, name: str) -> AsyncIterator[Any]:
-    """A connection of asyncpg without timeouts, called `name`. Raises `DatabaseUnavailable`."""
-    # A pool of one connection, so that it is opened like all others, with all options of the URL.
-    backend = PostgresBackend(
-        url,
-        min_size=1,
-        max_size=1,
-        timeout=CONNECT_S,
-        server_settings={"application_name": name},
-    )
+async def open_session(url: str, name: str, *, has_sessions: bool = False) -> AsyncIterator[Any]:
+    """A connection of asyncpg without timeouts, called `name`. Raises `DatabaseUnavailable`, also if a pooler
+    answers, unless `has_sessions` says that it keeps a connection for each session."""
     with named_errors():
-        await backend.connect()
+        raw = await asyncpg.connect(
+            **connect_arguments(url),
+            timeout=CONNECT_S,
+            server_settings={"application_name": name},
+        )
     try:
-        connection = backend.connection()
-        await connection.acquire()
-        try:
-            yield connection.raw_connection
-        finally:
-            await connection.release()
+        if not has_sessions and await answers_for_another(raw):
+            raise DatabaseUnavailable(NEEDS_SESSION)
+        yield raw
     finally:
-        await backend.disconnect()
+        with suppress(OSError, TimeoutError):
+            await raw.close(timeout=CLOSE_S)
+
+
+async def answers_for_another(connection: Any) -> bool:
+    """Whether a pooler is in between: the server process that answers is not the one of the connection."""
+    # In a transaction, for which every pooler keeps one connection, and without a name, which a statement of
+    # another process could have there.
+    async with connection.transaction(readonly=True):
+        prepared = await connection.prepare("SELECT pg_backend_pid()", name="")
+        answering: int = await prepared.fetchval()
+    named: int = connection.get_server_pid()
+    return answering != named
 
 
 async def _leave_session(_connection: Any) -> None:

@@ -16,7 +16,7 @@ from msgsvc_core.db.database import Database
 from msgsvc_core.db.tx import Tx
 
 #: Half of an upgrade: `expand` runs while processes of the earlier release serve, `contract` when they have
-#: ended (docs/decisions/0108-upgrades-in-two-halves.md).
+#: ended (docs/decisions/0004-migrations-per-owner.md).
 Phase = Literal["expand", "contract"]
 
 #: A script's assignments of its own and the previous revision, and of its phase.

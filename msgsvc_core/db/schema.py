@@ -19,6 +19,7 @@ from msgsvc_core.db.revisions import (
 
 @cache
 def this_release() -> str:
+    """The version of the core; reading it takes a millisecond."""
     return version("msgsvc-core")
 
 

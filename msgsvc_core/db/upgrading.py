@@ -18,14 +18,19 @@ from msgsvc_core.db.tx import Tx
 
 
 async def migrate(
-    url: str, sources: Sequence[MigrationSource], phase: Phase | None = None
+    url: str,
+    sources: Sequence[MigrationSource],
+    phase: Phase | None = None,
+    *,
+    has_sessions: bool = False,
 ) -> list[str]:
     """Applies the pending steps of a phase, or of both; returns them as `owner:revision`.
 
     One process migrates at a time. A new database, and any on SQLite, is migrated in one transaction; on
     PostgreSQL each further step is one, and those before a failed one stay. Raises `DatabaseTooNew`,
     `DatabaseUnavailable`, and `MigrationRefused`: a step that contracts does not run while processes of
-    another release use the database.
+    another release use the database. Behind a connection pooler nothing is applied, unless `has_sessions`
+    says that it keeps a connection for each session.
     """
     if await asyncio.to_thread(_is_newest_file, url, sources):
         return []
@@ -33,7 +38,7 @@ async def migrate(
         return []
     from msgsvc_core.db import migrations  # noqa: PLC0415 - loads Alembic, 16 MiB
 
-    return await migrations.upgrade(url, sources, phase)
+    return await migrations.upgrade(url, sources, phase, has_sessions=has_sessions)
 
 
 async def pending_revisions(url: str, sources: Sequence[MigrationSource]) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from msgsvc_core.api.endpoint import AreaGroup, ResponseModel
+from msgsvc_core.kernel.i18n import Translate, package_of
 from msgsvc_core.kernel.values import value_object
 
 
@@ -19,6 +20,10 @@ class EventSubject(Protocol):
     def event_fields(self) -> dict[str, Any]:
         """The fields of every event of the subscriber: `subscriber_id`, `channel`, `first_name` and so on."""
         ...
+
+
+#: A title of an event by its payload: `lambda _, data: _("Opened a ticket")`.
+EventTitle = Callable[[Translate, Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,12 @@ class EventSpec:
     in_history: bool = True
     #: The group of areas among which people find it.
     group: AreaGroup = "other"
+    #: What a subscriber's history calls it, with the owner's texts; its name if there is none.
+    title: EventTitle | None = None
+
+    def titled(self, _: Translate, data: Mapping[str, Any]) -> str:
+        """What a subscriber's history calls an event with this payload."""
+        return self.title(_[package_of(self.title)], data) if self.title is not None else self.name
 
 
 @value_object

@@ -15,6 +15,7 @@ from msgsvc_core.events.contract import Event, EventSpec, EventSubject, Listener
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.ids import earliest_id, new_id
 from msgsvc_core.kernel.tracing import current_traceparent
 
@@ -68,6 +69,11 @@ class Events:
     def unloaded(self) -> dict[str, str]:
         """Events of installed plugins that are not loaded: the plugin's name by the event's."""
         return self._find_unloaded()
+
+    def title(self, _: Translate, event: Event) -> str:
+        """What the subscriber's history calls it; the name of one whose plugin is no longer loaded."""
+        spec = self.catalogue.get(event.name)
+        return event.name if spec is None else spec.titled(_, event.data)
 
     def listen(self, name: str, listener: Listener) -> None:
         """Calls `listener` with every event of that name, after its commit, in this process."""

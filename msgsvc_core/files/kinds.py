@@ -1,8 +1,13 @@
 """File types of messengers, detected by content: image, video, or document (anything)."""
 
+from typing import Literal
+
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import mime_type_of, problem_of
 from msgsvc_core.content.outgoing import Media, MediaType
+
+#: What becomes of an image that is too large for one: a document, or nothing.
+LargeImages = Literal["documents", "refused"]
 
 
 class Unfit(Exception):
@@ -33,17 +38,23 @@ def recognise(
     size: int,
     *,
     declared_type: MediaType | None = None,
+    large_images: LargeImages = "documents",
 ) -> tuple[MediaType, str]:
     """File type and MIME type, detected by the first bytes. Raises `Unfit`.
 
-    `declared_type` is the sender's. An image sent as a document stays a document, and so does one that is too
-    large for an image; a declared image that is not one becomes a document.
+    `declared_type` is the sender's. What is sent as a document stays a document; a declared image that is not
+    one becomes a document. `large_images` is what becomes of an image of no declared type that is too large
+    for one.
     """
     if not head:
         raise Unfit("it is empty")
     mime_type = mime_type_of(head)
     kind: MediaType = "document" if declared_type == "document" else _type_of(mime_type)
     if kind == "image" and size > settings.max_image_bytes and declared_type is None:
+        if large_images == "refused":
+            raise TooLarge(
+                f"an image may have {settings.max_image_bytes} bytes; with type=document it is sent as a file"
+            )
         kind = "document"
     check_size(settings, kind, size)
     if problem := problem_of(Media(kind, "", filename), head):

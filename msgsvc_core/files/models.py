@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from msgsvc_core.api import examples
-from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.endpoint import Query, ResponseModel
 from msgsvc_core.api.types import CreatedAt, Time, Url
 from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.kernel.clock import to_rfc3339
@@ -13,6 +13,17 @@ from msgsvc_core.kernel.values import value_object
 
 #: A `removed` file is no longer found.
 FileStatus = Literal["pending", "ready", "failed"]
+
+
+class UploadQuery(Query):
+    """What the file is sent as."""
+
+    type: Literal["document"] | None = Field(
+        None,
+        description="`document`: it is sent as a file, whatever its content is. Without it the content"
+        " decides.",
+        examples=["document"],
+    )
 
 
 @value_object

@@ -1,8 +1,10 @@
 """File names: sanitized on input, and encoded in headers on output."""
 
-import unicodedata
 from pathlib import PurePosixPath
+from unicodedata import category
 from urllib.parse import quote
+
+from msgsvc_core.kernel.unicode_text import normalized
 
 #: Maximum bytes of a name, as in most file systems.
 MAX_NAME_BYTES = 200
@@ -29,7 +31,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 def safe_name(name: str | None, otherwise: str) -> str:
     """The last part of a path, without invisible characters, cut to a length that file systems allow."""
     last = (name or "").replace("\\", "/").rpartition("/")[2]
-    seen = "".join(char for char in last if unicodedata.category(char) not in _UNSEEN)
+    seen = "".join(char for char in last if category(char) not in _UNSEEN)
     # A leading dot hides a file, and Windows removes trailing dots and spaces.
     seen = " ".join(seen.split()).strip(". ")
     return _cut(seen) or otherwise
@@ -42,7 +44,8 @@ def with_suffix(name: str, mime_type: str) -> str:
 
 def attachment(name: str) -> str:
     """The `Content-Disposition` of a download with this name, never displayed inline (RFC 6266)."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "replace").decode()
+    # A name is bounded by `safe_name`; one of an older release may be longer.
+    plain = (normalized("NFKD", name) or name).encode("ascii", "replace").decode()
     plain = "".join("_" if char in '"\\%?/' else char for char in plain)
     header = f'attachment; filename="{plain}"'
     # RFC 8187: characters of attr-char in its ABNF are not encoded.

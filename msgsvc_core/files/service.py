@@ -13,10 +13,10 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import HEAD_BYTES
-from msgsvc_core.content.outgoing import Media
+from msgsvc_core.content.outgoing import Media, MediaType
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.files import addresses, fetching, purging, store
-from msgsvc_core.files.kinds import TooLarge, Unfit, check_size, recognise
+from msgsvc_core.files.kinds import LargeImages, TooLarge, Unfit, check_size, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import safe_name, with_suffix
 from msgsvc_core.jobs.contract import NewJob
@@ -70,8 +70,10 @@ class Files:
         filename: str,
         content: IO[bytes],
         subscriber_id: str | None = None,
+        declared_type: MediaType | None = None,
+        large_images: LargeImages = "documents",
     ) -> StoredFile:
-        """Stores the content, read from its start; its type is detected.
+        """Stores the content, read from its start; its type is detected, see `recognise`.
 
         Raises `ValidationFailed` for an empty file, or HTML with another extension, and `PayloadTooLarge` for
         more bytes than `media.max_<type>_bytes`.
@@ -80,7 +82,14 @@ class Files:
         content.seek(0)
         name = safe_name(filename, "file")
         try:
-            kind, mime_type = recognise(self._settings, name, content.read(HEAD_BYTES), size)
+            kind, mime_type = recognise(
+                self._settings,
+                name,
+                content.read(HEAD_BYTES),
+                size,
+                declared_type=declared_type,
+                large_images=large_images,
+            )
         except TooLarge as error:
             raise PayloadTooLarge.because(error, field="file") from None
         except Unfit as error:

@@ -12,6 +12,9 @@ from msgsvc_core.kernel.errors import NotFound
 #: MIME types sent unchanged: browsers do not render them as a page.
 _TOLD = ("image/", "video/", "audio/", "application/pdf", "application/zip", "application/gzip")
 
+#: The media types that downloads have besides `application/octet-stream`, as ranges.
+FILE_TYPES = tuple(f"{told}*" if told.endswith("/") else told for told in _TOLD)
+
 #: Uploads are downloads, not displayed inline; if a browser displays one anyway, it is without scripts,
 #: forms, origin and external resources.
 _HEADERS = {

@@ -11,12 +11,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.envelope import envelope, http_error
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.http.base_path import BasePath, base_path, path_within
 from msgsvc_core.http.dispatcher import EndpointDispatcher
 from msgsvc_core.http.documentation import NotFoundPage
 from msgsvc_core.http.paths import Paths
@@ -70,11 +71,13 @@ def build_app(
             metrics=metrics,
             tracing=tracing,
             trust_incoming=settings.tracing.trust_incoming,
+            added=_transport_headers(settings),
         )
     ]
     # Without a proxy to trust there is nothing to look at, and so nothing to pay.
-    if proxies := Networks(settings.server.trusted_proxies):
-        middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))
+    proxies, on_unix = Networks(settings.server.trusted_proxies), settings.server.uds is not None
+    if proxies or on_unix:
+        middleware.insert(0, Middleware(TrustedProxies, proxies=proxies, on_unix=on_unix))
     if settings.server.cors_origins:
         middleware.append(
             Middleware(
@@ -94,7 +97,19 @@ def build_app(
     # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
     app.router.redirect_slashes = False
     behind = {path: _behind(middleware, paths[path]) for path in paths}
-    return _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
+    router = _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
+    if not (path := base_path(settings.base_url)):
+        return router
+    pages = [each.path for each in app.routes if isinstance(each, Route | Mount)]
+    return BasePath(router, path, [*paths, *pages])
+
+
+def _transport_headers(settings: Settings) -> list[tuple[bytes, bytes]]:
+    """RFC 6797; over plain http browsers ignore it."""
+    seconds = settings.server.hsts_seconds
+    if not seconds or not settings.base_url.startswith("https://"):
+        return []
+    return [(b"strict-transport-security", f"max-age={seconds}".encode())]
 
 
 def home_of(pages: Sequence[BaseRoute]) -> str | None:
@@ -142,7 +157,7 @@ class _PathRouter:
     def _app_for(self, scope: Scope) -> ASGIApp:
         if scope["type"] != "http":
             return self._others
-        path = _path_within(scope)
+        path = path_within(scope)
         if "\0" in path or b"%00" in scope["query_string"]:
             return self._unstorable
         if (literal := self._literal.get(path)) is not None:
@@ -151,13 +166,6 @@ class _PathRouter:
             return self._others
         app, scope["path_params"] = found
         return app
-
-
-def _path_within(scope: Scope) -> str:
-    """The path inside this application, which may be mounted below another's."""
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return path[len(root) :] if root and path.startswith(root + "/") else path
 
 
 class _Unstorable:

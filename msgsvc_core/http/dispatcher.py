@@ -1,6 +1,6 @@
 """Runs one endpoint: key, rate, body, idempotency, transaction, handler, answer, in that order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -42,7 +42,10 @@ JSON = "application/json"
 API_KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
 
 #: The headers that are asked for here, of the many that a client may send.
-_ASKED = API_KEY_HEADERS | {b"content-length", b"content-type", b"idempotency-key"}
+_ASKED = API_KEY_HEADERS | {
+    b"content-type",
+    b"idempotency-key",
+}
 
 
 class WriteAudit(Protocol):
@@ -139,7 +142,11 @@ class EndpointDispatcher:
         call = _Call(endpoint, request, project, api_key)
         key = asked.get("idempotency-key")
         if key is not None:
-            key = check_key(key) if endpoint.method == "POST" and not endpoint.public else None
+            key = (
+                check_key(key, request.scope["headers"])
+                if endpoint.method == "POST" and not endpoint.public
+                else None
+            )
         if endpoint.takes_upload:
             async with read_upload(request, self._media_settings) as upload:
                 arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
@@ -147,7 +154,7 @@ class EndpointDispatcher:
                     raw = await upload.fingerprint()
                     return await self._run_once(call, arguments, key, raw)
                 return await self._run(call, arguments)
-        raw = await self._read(endpoint, request, asked.get("content-length", "0"))
+        raw = await self._read(endpoint, request)
         try:
             if endpoint.body is not None:
                 check_is_json(asked.get("content-type"))
@@ -171,10 +178,10 @@ class EndpointDispatcher:
             path += "?" + call.request.scope["query_string"].decode("latin-1")
         return fingerprints_of(self._secrets, call.endpoint.method, path, raw)
 
-    async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
+    async def _read(self, endpoint: Endpoint, request: Request) -> bytes:
         if not endpoint.writes:
             return b""
-        raw = await read_body(request.receive, declared, self._max_body_bytes)
+        raw = await read_body(request, self._max_body_bytes)
         if raw and endpoint.body is None and raw.strip() != b"{}":
             raise ValidationFailed("this endpoint takes none", field="body")
         return raw
@@ -217,7 +224,7 @@ class EndpointDispatcher:
             await self._db.write(unit)
             return _respond(endpoint, result)
         if not endpoint.holds_connection or endpoint.batched_transaction:
-            result = await endpoint.call(call.context(), **arguments)
+            result = await self._call(call, call.context(), arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
         db = self._db
@@ -234,20 +241,28 @@ class EndpointDispatcher:
         return _respond(endpoint, result)
 
     async def _call(self, call: "_Call", ctx: Context, arguments: Mapping[str, Any]) -> Any:
-        """The handler, and the entry of the audit log in its transaction where there is to be one."""
+        """The handler, and the entry of the audit log where there is to be one: in its transaction, or
+        afterwards in one of its own if it holds none."""
         endpoint = call.endpoint
         result = await endpoint.call(ctx, **arguments)
         if endpoint.audited:
-            assert call.key is not None, "what is audited asks for a key"
             named = [str(arguments[name]) for name in endpoint.path_parameters] or _ids_of(result)
-            await self._write_audit(
-                ctx.tx,
-                f"{endpoint.area}.{endpoint.name}",
-                call.key,
-                target=" ".join(named) or None,
-                ip=ctx.client_ip,
-            )
+            if ctx.optional_tx is not None:
+                await self._audit(ctx.tx, call, named)
+            else:
+                async with self._db.transaction() as tx:
+                    await self._audit(tx, call, named)
         return result
+
+    async def _audit(self, tx: Tx, call: "_Call", named: Sequence[str]) -> None:
+        assert call.key is not None, "what is audited needs a key"
+        await self._write_audit(
+            tx,
+            f"{call.endpoint.area}.{call.endpoint.name}",
+            call.key,
+            target=" ".join(named) or None,
+            ip=call.context().client_ip,
+        )
 
     async def _run_once(
         self, call: "_Call", arguments: Mapping[str, Any], key: str, raw: bytes

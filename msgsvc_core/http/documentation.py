@@ -16,9 +16,11 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.samples import read_samples
+from msgsvc_core.http.base_path import path_within
 from msgsvc_core.http.openapi import errors_of
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.pages.headers import NO_DEVICES
 from msgsvc_core.pages.languages import read_language
 from msgsvc_core.pages.rendering import SHARED
 
@@ -32,6 +34,8 @@ _POLICY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Permissions-Policy": NO_DEVICES,
 }
 
 
@@ -75,11 +79,10 @@ def documentation_routes(
 
         return answer
 
-    async def front_door(_request: Request) -> Response:
-        # Relative, so that it is right below the path of an application that mounts us.
+    async def front_door(request: Request) -> Response:
+        target = home or ("/docs" if is_open else "/docs/errors")
         return Response(
-            status_code=307,
-            headers={"Location": (home or ("/docs" if is_open else "/docs/errors")).lstrip("/")},
+            status_code=307, headers={"Location": request.scope.get("root_path", "") + target}
         )
 
     static = _FOLDER / "static"
@@ -137,7 +140,7 @@ class NotFoundPage:
         self._environment = cache(_templates)
 
     def is_for(self, request: Request) -> bool:
-        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        path = path_within(request.scope)
         return "text/html" in request.headers.get("accept", "") and not path.startswith("/v1/")
 
     def answer(self, request: Request) -> Response:

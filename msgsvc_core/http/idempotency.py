@@ -3,11 +3,12 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from msgsvc_core.api.envelope import envelope
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.db.sql import array_param, in_array
@@ -44,8 +45,8 @@ _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
 #: again with the same key. Whether a request's form is refused by its schema or by its handler is none of
-#: the client's business, so neither's 400 is stored, nor 413 (decision 0067).
-_NOT_STORED = frozenset({400, 401, 403, 413, 425, 429})
+#: the client's business, so neither's 400 is stored, nor 413 (decision 0075).
+_NOT_STORED = frozenset({400, 401, 402, 403, 404, 413, 425, 429})
 
 
 @value_object
@@ -307,13 +308,13 @@ class Idempotency:
 
 
 async def erase_stored_answers(
-    secrets: SecretBox, errors_url: str, ctx: JobContext, project_id: str, subscriber_id: str
+    ctx: JobContext, project_id: str, subscriber_id: str, secrets: SecretBox, settings: Settings
 ) -> None:
     """Replaces stored responses about an erased person: a replay then reports that the subscriber does not
     exist. Raises `Stopping` when the runner shuts down."""
     after = ""
     gone = SubscriberNotFound("the subscriber of this answer was erased")
-    body = bytes(envelope(gone, errors_url).body).decode()
+    body = bytes(envelope(gone, settings.errors_url).body).decode()
     while True:
         if ctx.stopping:
             raise Stopping
@@ -362,8 +363,12 @@ def _row(project_id: str, key: str) -> tuple[str, ...]:
     return "core_idempotency.body", project_id, key
 
 
-def check_key(key: str) -> str:
-    """Raises `ValidationFailed` for a malformed key."""
+def check_key(key: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Raises `ValidationFailed` for a malformed key, and where `headers` name another one too: which of them
+    makes the request one, nobody knows."""
+    sent = key.encode("latin-1")
+    if any(name == b"idempotency-key" and value != sent for name, value in headers):
+        raise ValidationFailed("was sent twice, with different values", field="Idempotency-Key")
     if not _KEY.fullmatch(key):
         raise ValidationFailed(
             "must be 8-128 characters of A-Z a-z 0-9 _ -", field="Idempotency-Key"

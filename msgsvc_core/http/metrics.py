@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from msgsvc_core.config.settings import MetricsSettings
+from msgsvc_core.config.sections import MetricsSettings
 from msgsvc_core.http.proxies import FOUND_BY_PROXY, PROXY_HEADERS
 from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.security.networks import Networks, peer_address

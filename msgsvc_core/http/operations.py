@@ -10,9 +10,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.health.states import ChannelState, ChannelStates
+from msgsvc_core.channels.reception.models import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.states import ChannelState, ChannelStates
+from msgsvc_core.channels.shelf import Shelf
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
@@ -85,6 +86,7 @@ class Readiness:
         jobs: JobQueue,
         channels: Channels,
         states: ChannelStates,
+        shelf: Shelf,
         limiter: Limiter,
         has_redis: bool,
         keys_are_lost: Callable[[], bool],
@@ -96,6 +98,7 @@ class Readiness:
         self._jobs = jobs
         self._channels = channels
         self._states = states
+        self._shelf = shelf
         self._limiter = limiter
         self._has_redis = has_redis
         self._keys_are_lost = keys_are_lost
@@ -105,20 +108,33 @@ class Readiness:
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
         #: When jobs were counted, and how many there were by state.
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
+        #: Processes that run jobs, when they were counted.
+        self._processes = 0
+        #: How many items of configured channels could not be read then, by the channel's key, its name.
+        self._shelved: dict[str, int] = {}
 
     async def checks(self) -> dict[str, dict[str, Any]]:
         """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
-        revoked, `unavailable_since` for one whose platform does not answer, `reception` for one that
-        receives nothing."""
+        revoked, `unavailable_since` for one whose platform does not answer, `paused_until` for one
+        whose platform asks to wait, `reception` for one that receives nothing. `shelf` counts what
+        could not be read, where there is any."""
         asked, redis, troubled = await asyncio.gather(
             self._database_and_queue(), self._redis(), self._troubled()
         )
         checks = {**asked, **redis}
+        if self._processes > 1 and not self._has_redis:
+            detail = (
+                f"each of {self._processes} processes counts a project's requests by itself, so up to"
+                f" {self._processes} times limits.requests_per_minute are accepted: set redis_url"
+            )
+            # It works, and the operator should know.
+            checks["limits"] = {"ok": True, "detail": detail}
         channels = self._channels.shared
         found = await asyncio.gather(*(self._channel(one, troubled) for one in channels))
         for channel, health in zip(channels, found, strict=True):
+            state = troubled.get(channel.key)
             checks[f"{CHANNEL_CHECK}{channel.name}"] = _with_reception(
-                health, reception_of(channel, troubled.get(channel.key))
+                self._with_pause(health, state), reception_of(channel, state)
             )
         if self._is_quarantined:
             detail = "nothing is sent or received: jobs wait, messengers are not called"
@@ -126,7 +142,15 @@ class Readiness:
         if self._keys_are_lost():
             detail = "the database was written with a key that is not in secret_keys any more"
             checks["secret_keys"] = {"ok": False, "detail": detail}
-        own = [troubled[one.key] for one in self._channels.own if one.key in troubled]
+        if self._shelved:
+            # Somebody has to look at them; the process serves as well with them.
+            checks["shelf"] = {"ok": True, "detail": self._shelved}
+        # A pause ends by itself, and sooner than anybody would look.
+        own = [
+            troubled[one.key]
+            for one in self._channels.own
+            if one.key in troubled and not _is_only_paused(troubled[one.key])
+        ]
         if own:
             stopped = sum(state.stopped for state in own)
             counts = {
@@ -142,19 +166,14 @@ class Readiness:
         return checks
 
     async def _troubled(self) -> dict[str, ChannelState]:
-        """The channels that are stopped, whose platform is away, or that receive nothing, by key."""
+        """The channels that are stopped or paused, whose platform is away, or that receive nothing, by
+        key."""
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S), self._db.read() as tx:
                 troubled = await self._states.troubled(tx)
         except (DatabaseUnavailable, TimeoutError):
             return {}
-        return {
-            state.channel: state
-            for state in troubled
-            if state.stopped
-            or state.outage_since_ms is not None
-            or state.interrupted_since_ms is not None
-        }
+        return {state.channel: state for state in troubled}
 
     async def _database_and_queue(self) -> dict[str, dict[str, Any]]:
         now_s = asyncio.get_running_loop().time()
@@ -167,7 +186,11 @@ class Readiness:
                         raise DatabaseUnavailable("the database lets nobody write")
                     if now_s >= counted_s + COUNTED_S:
                         jobs = await self._jobs.count_by_state(tx)
+                        shared = [channel.key for channel in self._channels.shared]
+                        self._shelved = await self._shelf.count(tx, shared)
                         self._counted = now_s, jobs
+                        now_ms = self._clock.now_ms()
+                        self._processes = await self._jobs.count_runners(tx, now_ms)
                 await db.check_writes(WRITE_TIMEOUT_S)
         except (DatabaseUnavailable, TimeoutError) as error:
             failing = {"ok": False, "detail": str(error) or "no answer in time"}
@@ -222,6 +245,20 @@ class Readiness:
             health = {"ok": False, "detail": type(error).__name__}
         self._channel_health[channel.name] = (now, health)
         return health
+
+    def _with_pause(self, check: dict[str, Any], state: ChannelState | None) -> dict[str, Any]:
+        """A channel's check, with the time until which its platform has asked it to wait."""
+        if state is None or state.paused_until_ms <= self._clock.now_ms():
+            return check
+        until = to_rfc3339(state.paused_until_ms)
+        detail = f"{check['detail']}; its platform asks to wait until {until}"
+        return {**check, "detail": detail, "paused_until": until}
+
+
+def _is_only_paused(state: ChannelState) -> bool:
+    return not (
+        state.stopped or state.outage_since_ms is not None or state.interrupted_since_ms is not None
+    )
 
 
 def _with_reception(check: dict[str, Any], reception: ReceptionAnswer | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The client address behind trusted proxies; forwarding headers of other peers are ignored."""
 
 from collections.abc import Iterable
+from ipaddress import IPv4Address
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -13,26 +14,36 @@ PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 #: Request state key: whether the trusted proxies reported the client address.
 FOUND_BY_PROXY = "client_found_by_proxy"
 
+#: The address of peers on a unix socket.
+THIS_MACHINE = IPv4Address("127.0.0.1")
+
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class TrustedProxies:
     """Pure ASGI middleware that sets `client` and `scheme` as reported by the trusted proxies.
 
-    Forwarding headers on connections from other peers are ignored.
+    Forwarding headers on connections from other peers are ignored. With `on_unix`, a peer without an address
+    is trusted, as this machine: the permissions of the socket's file let it in.
     """
 
-    def __init__(self, app: ASGIApp, proxies: Networks) -> None:
+    def __init__(self, app: ASGIApp, proxies: Networks, *, on_unix: bool = False) -> None:
         self._app = app
         self._proxies = proxies
+        self._on_unix = on_unix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = scope.get("client")
-        if scope["type"] in {"http", "websocket"} and client is not None:
-            peer = peer_address(client[0])
-            if peer is not None and peer in self._proxies:
+        if scope["type"] in {"http", "websocket"}:
+            peer = self._trusted_peer(scope.get("client"))
+            if peer is not None:
                 scope = self._seen_by_proxies(scope, peer)
         await self._app(scope, receive, send)
+
+    def _trusted_peer(self, client: tuple[str, int] | None) -> Address | None:
+        if client is None:
+            return THIS_MACHINE if self._on_unix else None
+        peer = peer_address(client[0])
+        return peer if peer is not None and peer in self._proxies else None
 
     def _seen_by_proxies(self, scope: Scope, peer: Address) -> Scope:
         headers = scope["headers"]

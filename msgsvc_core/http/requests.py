@@ -2,11 +2,13 @@
 envelope too."""
 
 import time
+from collections.abc import Sequence
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from msgsvc_core.api.envelope import api_error, envelope
+from msgsvc_core.http.base_path import path_within
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.tracing import Span, Tracing, within
 from msgsvc_core.telemetry.logs import RequestLines
@@ -34,7 +36,10 @@ class RequestLog:
         metrics: RequestMetrics,
         tracing: Tracing | None = None,
         trust_incoming: bool = False,
+        added: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
+        #: Headers of every response.
+        self._added = tuple(added)
         self._app = app
         self._errors_url = errors_url
         self._lines = lines
@@ -59,7 +64,7 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 status = int(message["status"])
                 headers = [(name, value) for name, value in message["headers"] if name != ID_HEADER]
-                message["headers"] = [*headers, (ID_HEADER, request_id.encode())]
+                message["headers"] = [*headers, *self._added, (ID_HEADER, request_id.encode())]
             await send(message)
 
         metrics = self._metrics
@@ -83,7 +88,7 @@ class RequestLog:
             if span is not None:
                 ids = {"trace_id": span.trace_id, "span_id": span.span_id}
                 _end(span, scope, endpoint, status)
-            write_line = self._lines.probe if scope["path"] in PROBES else self._lines.request
+            write_line = self._lines.probe if path_within(scope) in PROBES else self._lines.request
             write_line(
                 method=scope["method"],
                 endpoint=endpoint,
@@ -97,7 +102,7 @@ class RequestLog:
             structlog.contextvars.unbind_contextvars("request_id", "project_id")
 
     def _new_span(self, tracing: Tracing, scope: Scope) -> Span | None:
-        if scope["path"] in PROBES:
+        if path_within(scope) in PROBES:
             return None
         incoming = next(
             (value.decode("latin-1") for name, value in scope["headers"] if name == TRACE_HEADER),

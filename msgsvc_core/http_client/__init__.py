@@ -12,11 +12,13 @@ from msgsvc_core.http_client.errors import (
     NoConnectionInTime,
     NotConnected,
 )
+from msgsvc_core.http_client.failures import CallFailure, explain_call
 from msgsvc_core.http_client.messages import Headers, Response
 from msgsvc_core.http_client.upload import FileUpload, Upload
 
 __all__ = [
     "CallError",
+    "CallFailure",
     "CallTimeout",
     "ConnectionLost",
     "Connector",
@@ -32,4 +34,5 @@ __all__ = [
     "Response",
     "StreamedResponse",
     "Upload",
+    "explain_call",
 ]

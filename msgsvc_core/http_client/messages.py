@@ -100,7 +100,8 @@ class Headers(Mapping[str, str]):
 
 
 def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
+    # Of whatever bytes the other side sends, a text that can be written again.
+    return value.decode("utf-8", "replace")
 
 
 class Response:

@@ -60,13 +60,17 @@ class JobAdmin:
             await _settled(held.job, spec.on_dead(tx, held.job, DISCARDED))
 
     async def withdraw(self, tx: Tx, job_id: str) -> None:
-        """Deletes a waiting job that another copy of the database may have done. What waits for it is settled
-        as in doubt.
+        """Deletes a waiting job that another copy of the database may have done, or one whose process has
+        died. What waits for it is settled as in doubt.
 
-        Raises `NotFound` and `Conflict`, also for a kind that can't be withdrawn; then roll back `tx`, or the
-        savepoint around this call.
+        Raises `NotFound` and `Conflict`, also for a kind that can't be withdrawn, and while a process has a
+        lease on the job; then roll back `tx`, or the savepoint around this call.
         """
-        held = await _lock(tx, job_id)
+        held = await _find_locked(tx, job_id)
+        if (held.leased_until_ms or 0) > self._clock.now_ms():
+            raise Conflict(
+                "a process is working on it, or its lease has not ended; try again in a minute"
+            )
         spec = self._spec(held.job.name)
         if held.state == "dead" or spec is None or spec.on_withdrawn is None:
             raise Conflict("only waiting messages and broadcasts can be withdrawn")
@@ -91,10 +95,15 @@ class JobAdmin:
         return next((spec for spec in self._specs() if spec.name == name), None)
 
 
-async def _lock(tx: Tx, job_id: str) -> inspection.LockedJob:
+async def _find_locked(tx: Tx, job_id: str) -> inspection.LockedJob:
     held = await inspection.lock(tx, job_id)
     if held is None:
         raise NotFound("there is no such job; what is done is not kept")
+    return held
+
+
+async def _lock(tx: Tx, job_id: str) -> inspection.LockedJob:
+    held = await _find_locked(tx, job_id)
     if held.state == "running":
         raise Conflict("it is running; wait until it finishes")
     return held

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import SettingsError
 
 #: Milliseconds between polls of an idle queue by dramatiq's threads; once a second by default, for which a
 #: sign-in would wait.

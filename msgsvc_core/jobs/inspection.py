@@ -96,29 +96,42 @@ async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
 
 @value_object
 class Waiting:
-    """Jobs of a name that wait, and the times of the first and the last due one in Unix milliseconds."""
+    """Jobs of a name that wait, and the times of the first and the last due one in Unix milliseconds.
+
+    `claimed` are those in addition that a process has claimed: it works on them, or has died. What they send
+    may have arrived.
+    """
 
     name: str
     count: int
     first_due_ms: int
     last_due_ms: int
+    claimed: int = 0
 
 
 async def count_waiting(tx: Tx, before_ms: int | None) -> list[Waiting]:
-    """The waiting jobs by name; those that were due before a time, if there is one. Reads all of them."""
+    """The waiting and the claimed jobs by name; those that were due before a time, if there is one. Reads
+    all of them."""
     due = "" if before_ms is None else " AND run_at_ms < :before_ms"
     rows = await tx.fetch_all(
-        "SELECT name, COUNT(*) AS count, MIN(run_at_ms) AS first, MAX(run_at_ms) AS last"
-        f" FROM core_jobs WHERE state = 'ready'{due} GROUP BY name ORDER BY name",
+        "SELECT name, SUM(CASE WHEN state = 'ready' THEN 1 ELSE 0 END) AS count,"
+        " SUM(CASE WHEN state = 'running' THEN 1 ELSE 0 END) AS claimed,"
+        " MIN(run_at_ms) AS first, MAX(run_at_ms) AS last"
+        f" FROM core_jobs WHERE state IN ('ready', 'running'){due} GROUP BY name ORDER BY name",
         {} if before_ms is None else {"before_ms": before_ms},
     )
-    return [Waiting(row["name"], row["count"], row["first"], row["last"]) for row in rows]
+    return [
+        Waiting(row["name"], int(row["count"]), row["first"], row["last"], int(row["claimed"]))
+        for row in rows
+    ]
 
 
 async def list_due(tx: Tx, name: str, before_ms: int, after: str, limit: int) -> list[str]:
-    """Ids of up to `limit` waiting jobs of a name that were due before a time, from behind the id `after`."""
+    """Ids of up to `limit` waiting or claimed jobs of a name that were due before a time, from behind the id
+    `after`."""
     rows = await tx.fetch_all(
-        "SELECT job_id FROM core_jobs WHERE state = 'ready' AND name = :name AND run_at_ms < :before_ms"
+        "SELECT job_id FROM core_jobs WHERE state IN ('ready', 'running') AND name = :name"
+        " AND run_at_ms < :before_ms"
         " AND job_id > :after ORDER BY job_id LIMIT :most",
         {"name": name, "before_ms": before_ms, "after": after, "most": limit},
     )
@@ -249,6 +262,8 @@ class LockedJob:
     job: Job
     state: State
     key: str | None
+    #: When the lease of the process that has claimed it ends, in Unix milliseconds; None if none has.
+    leased_until_ms: int | None = None
 
 
 async def lock(tx: Tx, job_id: str) -> LockedJob | None:
@@ -271,7 +286,7 @@ async def lock(tx: Tx, job_id: str) -> LockedJob | None:
         priority=row["priority"],
         run_at_ms=row["run_at_ms"],
     )
-    return LockedJob(job, row["state"], row["key"])
+    return LockedJob(job, row["state"], row["key"], row["leased_until_ms"])
 
 
 async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:

@@ -1,6 +1,6 @@
 """The SQL of lanes and runners: ownership, pending work, and live runners."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgsvc_core.db import Tx
@@ -125,18 +125,25 @@ async def own(
 
 
 async def renew(
-    tx: Tx, *, runner_id: str, name: str, now_ms: int, over_ms: int, lease_ms: int
+    tx: Tx,
+    *,
+    runner_id: str,
+    name: str,
+    key_ids: Sequence[str],
+    now_ms: int,
+    over_ms: int,
+    lease_ms: int,
 ) -> None:
-    """Extends the runner's leases on its lanes, and records that it is alive."""
+    """Extends the runner's leases on its lanes, and records that it is alive and what secret keys it has."""
     until = {"runner_id": runner_id, "until_ms": now_ms + lease_ms}
     await tx.execute(
         "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id", until
     )
     await tx.execute(
-        "INSERT INTO core_runners (runner_id, name, leased_until_ms)"
-        " VALUES (:runner_id, :name, :until_ms)"
+        "INSERT INTO core_runners (runner_id, name, key_ids, leased_until_ms)"
+        " VALUES (:runner_id, :name, :key_ids, :until_ms)"
         " ON CONFLICT (runner_id) DO UPDATE SET leased_until_ms = :until_ms",
-        {**until, "name": name},
+        {**until, "name": name, "key_ids": " ".join(key_ids)},
     )
     await tx.execute(
         "DELETE FROM core_runners WHERE leased_until_ms <= :over_ms", {"over_ms": over_ms}
@@ -194,6 +201,16 @@ async def release(tx: Tx, *, runner_id: str) -> None:
         "DELETE FROM core_runners WHERE runner_id = :runner_id",
     ):
         await tx.execute(sql, {"runner_id": runner_id})
+
+
+async def runners_without_key(tx: Tx, key_id: str, now_ms: int) -> list[str]:
+    """Machine and process of the live runners that do not know a secret key, by its id."""
+    rows = await tx.fetch_all(
+        "SELECT name, key_ids FROM core_runners WHERE leased_until_ms > :now_ms"
+        " AND key_ids IS NOT NULL ORDER BY name",
+        {"now_ms": now_ms},
+    )
+    return [row["name"] for row in rows if key_id not in row["key_ids"].split()]
 
 
 async def count_runners(tx: Tx, now_ms: int) -> int:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from msgsvc_core.db import Row, Tx, WriteBatch
-from msgsvc_core.jobs import inspection, store
+from msgsvc_core.jobs import inspection, lanes, store
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
@@ -104,13 +104,24 @@ class JobQueue:
         `dead`."""
         return await store.count_by_state(tx, self._clock.now_ms())
 
-    async def count_by_lane(self, tx: Tx, now_ms: int) -> list[Row]:
+    async def count_by_lane(self, tx: Tx, now_ms: int, names: Sequence[str]) -> list[Row]:
         """`lane`, `state`, `count` and `oldest_ms` at that time, in Unix milliseconds: see `store`."""
-        return await store.count_by_lane(tx, now_ms)
+        return await store.count_by_lane(tx, now_ms, names)
+
+    async def runners_without_key(self, tx: Tx, key_id: str) -> list[str]:
+        """Machine and process of those that run jobs and do not know a secret key, by its id."""
+        return await lanes.runners_without_key(tx, key_id, self._clock.now_ms())
 
     async def count_runners(self, tx: Tx, now_ms: int) -> int:
         """Number of processes that run jobs at that time, by their leases."""
         return await inspection.count_runners(tx, now_ms)
+
+    async def take_overdue(
+        self, tx: Tx, lane: str, name: str, *, until_ms: int, limit: int
+    ) -> list[Job]:
+        """Deletes up to `limit` jobs of a lane and a name that have been due since `until_ms` or longer, in
+        Unix milliseconds, and that no runner has; returns them. The caller ends what they stand for."""
+        return await store.take_overdue(tx, lane, name, until_ms=until_ms, limit=limit)
 
     async def find_unclaimed(
         self, tx: Tx, lane: str, name: str, *, until_ms: int, containing: str

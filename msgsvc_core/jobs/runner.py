@@ -13,7 +13,7 @@ from itertools import groupby
 
 import structlog
 
-from msgsvc_core.config.settings import JobSettings
+from msgsvc_core.config.sections import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.db.postgres_statistics import analyze_grown
 from msgsvc_core.jobs import lanes, store
@@ -53,7 +53,8 @@ log = structlog.get_logger(__name__)
 class LaneRunner:
     """`start` it once; `wake` a lane whenever it may have work.
 
-    `pass_on` is called with a lane that has more work than this runner can run.
+    `pass_on` is called with a lane that has more work than this runner can run. `key_ids` are those of the
+    secret keys that this process knows.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class LaneRunner:
         queue: JobQueue,
         settings: JobSettings,
         table_owners: Sequence[str],
+        key_ids: Sequence[str] = (),
         pass_on: Callable[[str], None] | None = None,
         tracing: Tracing | None = None,
     ) -> None:
@@ -74,6 +76,7 @@ class LaneRunner:
         self._queue = queue
         self._settings = settings
         self._table_owners = table_owners
+        self._key_ids = key_ids
         self._specs = unique_by_name("job", specs)
         self._lane_specs = unique_by_name("lane", lane_specs, "prefix")
         self._pass_on = pass_on
@@ -103,9 +106,7 @@ class LaneRunner:
     async def start(self) -> None:
         """Starts running jobs; creates missing recurring jobs."""
         await self._set_up_recurring()
-        async with self._db.read() as tx:
-            if without_handler := await store.names_without_handler(tx, self._names):
-                log.warning("jobs_without_handler", jobs=without_handler)
+        await self._leave_unhandled()
         self._queue.woken_by(self.wake)
         await self._renew()
         upkeep = [
@@ -253,6 +254,7 @@ class LaneRunner:
                 tx,
                 runner_id=lease.runner_id,
                 name=_name_of_process(),
+                key_ids=self._key_ids,
                 now_ms=now_ms,
                 over_ms=lease.clock.over_ms(),
                 lease_ms=lease.duration_ms,
@@ -283,6 +285,22 @@ class LaneRunner:
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)
                 await store.bring_forward(tx, name, RECURRING, farthest_ms[name], now_ms)
+
+    async def _leave_unhandled(self) -> None:
+        """Removes recurring jobs of plugins and databases that this service does not have any more: they
+        would seem to wait for ever, and come back with their handler. Other jobs stay."""
+        async with self._db.read() as tx:
+            without_handler = await store.names_without_handler(tx, self._names)
+        if not without_handler:
+            return
+        async with self._db.transaction(background=True) as tx:
+            removed = await store.remove_unhandled_with_key(
+                tx, self._names, RECURRING, self._clock.now_ms()
+            )
+        if removed:
+            log.info("recurring_jobs_removed", jobs=removed)
+        if left := [name for name in without_handler if name not in removed]:
+            log.warning("jobs_without_handler", jobs=left)
 
     def _shared(self, interval_s: float) -> float:
         """Seconds until this runner's turn, if all together do something about once per `interval_s`."""

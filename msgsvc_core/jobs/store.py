@@ -172,6 +172,48 @@ def _claim_statement(
     return sql, {**params, **known_params}
 
 
+async def take_overdue(tx: Tx, lane: str, name: str, *, until_ms: int, limit: int) -> list[Job]:
+    """Deletes up to `limit` jobs of a lane and a name that have been due since `until_ms`, and that wait, or
+    whose runner has been gone since then; returns them."""
+    params = {"lane": lane, "name": name, "until_ms": until_ms}
+    found = await read_lane(tx, lane)
+    which = [
+        (
+            "state = 'ready' AND priority = :priority AND run_at_ms <= :until_ms",
+            "run_at_ms, job_id",
+            {"priority": priority},
+        )
+        for priority, due_ms in found.levels
+        if due_ms <= until_ms
+    ]
+    if found.lease_ends_ms is not None and found.lease_ends_ms <= until_ms:
+        condition = "state = 'running' AND leased_until_ms <= :until_ms AND run_at_ms <= :until_ms"
+        which.append((condition, "job_id", {}))
+    jobs: list[Job] = []
+    for condition, order, more in which:
+        due = (
+            f"SELECT job_id FROM core_jobs WHERE lane = :lane AND {condition} AND name = :name"
+            f" ORDER BY {order} LIMIT :most"
+        )
+        # As in `_claim_statement`.
+        if tx.dialect == "postgresql":
+            statement = (
+                f"DELETE FROM core_jobs WHERE job_id = ANY(ARRAY({due} FOR UPDATE SKIP LOCKED))"
+            )
+        else:
+            statement = (
+                f"WITH due AS MATERIALIZED ({due}) DELETE FROM core_jobs"
+                " WHERE job_id IN (SELECT job_id FROM due)"
+            )
+        rows = await tx.fetch_all(
+            f"{statement} RETURNING {_CLAIMED}", {**params, **more, "most": limit - len(jobs)}
+        )
+        jobs += map(_job, rows)
+        if len(jobs) >= limit:
+            break
+    return jobs
+
+
 async def running(tx: Tx, lane: str, name: str) -> list[Job]:
     """A lane's jobs of one name that are running now, or were when their runner crashed."""
     rows = await tx.fetch_all(
@@ -271,15 +313,19 @@ async def discard_unclaimed(tx: Tx, job_ids: Sequence[str]) -> None:
     await tx.execute(f"DELETE FROM core_jobs WHERE {these} AND state IN ('ready', 'dead')", params)
 
 
-async def count_by_lane(tx: Tx, now_ms: int) -> list[Row]:
+async def count_by_lane(tx: Tx, now_ms: int, names: Sequence[str]) -> list[Row]:
     """`lane`, `state`, `count` and `oldest_ms`, when the first of them was or is to run.
 
-    A job that waits for its time is `delayed`; one that is due and waits for a runner is `ready`.
+    A job that waits for its time is `delayed`; one that is due and waits for a runner is `ready`; one that is
+    not of `names`, for which there are handlers, and is not dead is `without_handler`.
     """
+    known, params = any_of("name", "names", names, tx.dialect)
     return await tx.fetch_all(
-        "SELECT lane, CASE WHEN state = 'ready' AND run_at_ms > :now_ms THEN 'delayed' ELSE state"
-        " END AS state, COUNT(*) AS count, MIN(run_at_ms) AS oldest_ms FROM core_jobs GROUP BY 1, 2",
-        {"now_ms": now_ms},
+        "SELECT lane, CASE WHEN state = 'dead' THEN state"
+        f" WHEN NOT ({known}) THEN 'without_handler'"
+        " WHEN state = 'ready' AND run_at_ms > :now_ms THEN 'delayed' ELSE state END AS state,"
+        " COUNT(*) AS count, MIN(run_at_ms) AS oldest_ms FROM core_jobs GROUP BY 1, 2",
+        {**params, "now_ms": now_ms},
     )
 
 
@@ -425,6 +471,19 @@ async def remove_with_key(tx: Tx, names: Sequence[str], key: str) -> None:
         f"DELETE FROM core_jobs WHERE key = :key AND state <> 'running' AND {known}",
         {**params, "key": key},
     )
+
+
+async def remove_unhandled_with_key(
+    tx: Tx, names: Sequence[str], key: str, now_ms: int
+) -> list[str]:
+    """Removes the jobs with that key that are not of `names` and that nobody runs; their names."""
+    known, params = any_of("name", "names", names, tx.dialect)
+    rows = await tx.fetch_all(
+        f"DELETE FROM core_jobs WHERE key = :key AND NOT ({known}) AND (state = 'ready'"
+        " OR (state = 'running' AND leased_until_ms < :now_ms)) RETURNING name",
+        {**params, "key": key, "now_ms": now_ms},
+    )
+    return sorted(row["name"] for row in rows)
 
 
 async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int]:

@@ -5,6 +5,7 @@ from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 
 
+@cache
 def installed(group: str) -> EntryPoints:
     """The entry points of a group. One installed later is found by the next process."""
     return _selection()(group=group)

@@ -302,8 +302,18 @@ class PayloadTooLarge(ApiError):
     code, status = "payload_too_large", 413
 
 
+class UnsupportedMediaType(ApiError):
+    """The body is compressed; send it as it is, without `Content-Encoding`."""
+
+    code, status = "unsupported_media_type", 415
+
+
 class TooEarly(ApiError):
-    """The same request is still being processed."""
+    """The same request is still being processed, or comes too soon after one like it.
+
+    The first holds for a request that is repeated with its `Idempotency-Key`, the second for one-time codes,
+    between which there is a shortest time. Repeat it after `Retry-After` seconds.
+    """
 
     code, status = "too_early", 425
 
@@ -351,6 +361,7 @@ CORE_ERRORS: tuple[type[ApiError], ...] = (
     PermissionHasSubscribers,
     IdempotencyConflict,
     PayloadTooLarge,
+    UnsupportedMediaType,
     TooEarly,
     RateLimitProject,
     InternalError,

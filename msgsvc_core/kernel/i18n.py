@@ -57,6 +57,10 @@ _TAG = re.compile(TAG)
 #: Maximum characters of a tag (BCP 47, section 4.4.1).
 MAX_TAG_LENGTH = 35
 
+#: Maximum characters of a tag that is looked up among ours: the lookup takes quadratic time, and browsers and
+#: messengers report whatever they like.
+MAX_LOOKUP_LENGTH = 100
+
 
 #: What BCP 47 calls well-formed (section 2.1), in lower case.
 _WELL_FORMED = re.compile(
@@ -187,7 +191,7 @@ _ALIASES = {
 }
 
 #: The script in which languages of several are written, where a tag names none: by language, and by language
-#: and country (CLDR, likely subtags).
+#: and country (CLDR, likely subtags). Babel has the whole table, which takes 5 MB of each process.
 _SCRIPTS = {
     "az": "latn",
     "bs": "latn",
@@ -219,6 +223,8 @@ def closest(tag: str, languages: Iterable[str]) -> str | None:
     By the lookup of RFC 4647 (section 3.4), `pt` for `pt-BR`, with the script that a country writes in, so
     that `zh-TW` is `zh-Hant`; failing that, the first sibling in the same script, `pt-PT` for `pt-BR`.
     """
+    if len(tag) > MAX_LOOKUP_LENGTH:
+        return None
     by_name = {one.lower(): one for one in languages}
     whole = tag.strip().lower().replace("_", "-")
     first, hyphen, rest = whole.partition("-")
@@ -336,6 +342,15 @@ class Translate(Protocol):
     def __getitem__(self, module: str, /) -> "Translate":
         """The translator of another package, in the same language: `_["msgsvc_dashboard"]("Show")`."""
         ...
+
+
+#: A title with the texts of the package that declares it: `lambda _: _("Ticket answered")`.
+Title = Callable[[Translate], str]
+
+
+def titled(_: Translate, title: Title) -> str:
+    """The title in the reader's language, by the texts of its own package."""
+    return title(_[package_of(title)])
 
 
 class Texts:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from types import MethodType
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -12,6 +12,18 @@ T = TypeVar("T")
 
 class NotProvided(LookupError):
     """A handler has a parameter of a type that nothing provides. The text names both."""
+
+
+class Later(Generic[T]):
+    """Returns, when called, an object that may be provided only after the function that asks for it has run:
+    `states: Later[ChannelStates]`. Raises `NotProvided` if it is called too early."""
+
+    def __init__(self, providers: "Providers", kind: type[T]) -> None:
+        self._providers = providers
+        self._kind = kind
+
+    def __call__(self) -> T:
+        return self._providers.get(self._kind)
 
 
 class Providers:
@@ -55,13 +67,23 @@ class Providers:
         """
         filled = {}
         for name, kind in provided_arguments(function, given).items():
-            if kind not in self._objects:
+            if get_origin(kind) is Later:
+                filled[name] = Later(self, get_args(kind)[0])
+            elif kind in self._objects:
+                filled[name] = self._objects[kind]
+            else:
                 raise NotProvided(
                     f"{getattr(function, '__qualname__', function)} asks for"
                     f" `{name}: {_name(kind)}`, which nothing provides"
                 )
-            filled[name] = self._objects[kind]
         return partial(function, **filled) if filled else function
+
+    def missing(self, function: Callable[..., Any]) -> list[Any]:
+        """The types of the function's parameters that nothing provides yet."""
+        kinds = provided_arguments(function, ()).values()
+        return [
+            each for each in kinds if each not in self._objects and get_origin(each) is not Later
+        ]
 
 
 def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Handles dead letters of mailings' jobs: such a mailing must not end as if it had been sent to everyone."""
 
 from msgsvc_core.channels.lanes import channel_of
-from msgsvc_core.channels.outbound import OutboundGates
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock

@@ -6,11 +6,11 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
+from msgsvc_core.channels.buttons.fallbacks import ChannelSender
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.outbound import OutboundGate
-from msgsvc_core.channels.send_attempt import SendAttempt
-from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.channels.outbound.gate import OutboundGate
+from msgsvc_core.channels.outbound.send_attempt import SendAttempt
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
@@ -22,6 +22,7 @@ from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import Mailing, MailingShard
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.routing.progress import Obstacle, find_obstacle, hours_obstacle
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -223,18 +224,33 @@ class RecipientSender:
         await delivery.make(context.gate, channel, chat_id, send, in_flight=True)
 
 
-def obstacle(context: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
-    """Why a recipient is skipped; None if not."""
-    if subscriber is None or subscriber.status != "active":
-        return "not subscribed"
-    mailing = context.mailing
-    if mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms:
-        return "expired"
-    if context.channel is None:
-        return "its channel is gone"
-    for permission in (mailing.permission, mailing.audience.get("permission")):
-        if permission not in {None, *subscriber.permissions}:
-            return f"the permission {permission!r} is not granted"
-    if subscriber.bot != context.channel.key:
-        return "the person has gone over to another bot"
+def obstacle(context: SendContext, subscriber: Subscriber | None, now_ms: int) -> Obstacle | None:
+    """Why a recipient is skipped, or goes on along the route; None if not."""
+    if subscriber is None:
+        return find_obstacle(status=None)
+    mailing, channel = context.mailing, context.channel
+    return find_obstacle(
+        status=subscriber.status,
+        is_expired=has_expired(mailing, now_ms),
+        has_channel=channel is not None,
+        missing_permission=missing_permission(mailing, subscriber),
+        has_same_bot=channel is None or subscriber.bot == channel.key,
+    ) or step_obstacle(mailing, subscriber.channel, now_ms)
+
+
+def has_expired(mailing: Mailing, now_ms: int) -> bool:
+    return mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms
+
+
+def missing_permission(mailing: Mailing, subscriber: Subscriber) -> str | None:
+    """The permission that a recipient would have to grant; None if they lack none."""
+    for needed in (mailing.permission, mailing.audience.get("permission")):
+        if needed is not None and needed not in subscriber.permissions:
+            return str(needed)
     return None
+
+
+def step_obstacle(mailing: Mailing, channel: str, now_ms: int) -> Obstacle | None:
+    """Why the step of a route that uses a channel can't be used now; None if it can, and without a route."""
+    step = mailing.step_of(channel)
+    return None if step is None else hours_obstacle(mailing.steps[step], now_ms)

@@ -1,14 +1,25 @@
 """Why a mailing, such as a broadcast, is where it is, in words: for `msgsvc explain`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
+from msgsvc_core.channels import Channels
+from msgsvc_core.channels.health.explanation import JobExplainer, WaitingJobs
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.messages.explaining import MessageExplainer
+from msgsvc_core.projects import Projects
+from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.telemetry.explanations import (
+    Explainer,
     Explanation,
     Fact,
+    FollowEvents,
     TimelineEntry,
     moment,
     moment_from,
@@ -78,3 +89,35 @@ def _timeline(mailing: Mailing) -> list[TimelineEntry]:
         (mailing.purged_at_ms, "its list of recipients was deleted"),
     )
     return [TimelineEntry(at_ms, text) for at_ms, text in moments if at_ms is not None]
+
+
+def core_explainers(
+    *,
+    clock: Clock,
+    settings: Settings,
+    events: Events,
+    projects: Projects,
+    channels: Channels,
+    states: ChannelStates,
+    subscribers: Subscribers,
+    mailings: Mailings,
+    known_jobs: Callable[[], Collection[str]],
+    follow_events: Sequence[FollowEvents],
+) -> list[Explainer]:
+    """Explains the ids of messages, mailings and jobs. Mailings come first: their ids are those of jobs."""
+    waiting = WaitingJobs(clock=clock, channels=channels, states=states, known=known_jobs)
+    messages = MessageExplainer(
+        clock=clock,
+        projects=projects,
+        subscribers=subscribers,
+        channels=channels,
+        events=events,
+        waiting=waiting,
+        max_attempts=settings.limits.delivery_attempts,
+        follow_events=follow_events,
+    )
+    return [
+        Explainer("msg", messages.explain),
+        Explainer("job", MailingExplainer(clock=clock, find=mailings.find_any).explain),
+        Explainer("job", JobExplainer(clock=clock, waiting=waiting).explain),
+    ]

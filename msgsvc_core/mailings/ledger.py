@@ -83,6 +83,30 @@ async def next_retry_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
     return due_ms
 
 
+async def find_waiting(
+    tx: Tx, mailing: Mailing, shard: MailingShard, after: str, limit: int
+) -> list[DueRecipient]:
+    """Up to `limit` recipients who wait for a shard, and are not in flight, in the order of their ids. While
+    variants are tried, only those who get one."""
+    others, params = any_of("subscriber_id", "in_flight", shard.in_flight, tx.dialect)
+    rows = await tx.fetch_all(
+        "SELECT subscriber_id, attempts, refused_from_ms, reason, variant FROM core_recipients"
+        f" WHERE {_OF_MAILING} AND subscriber_id > :after AND bot = :bot AND status = 'queued'"
+        f" AND NOT ({others}){_TESTED[mailing.is_testing]} ORDER BY subscriber_id LIMIT :limit",
+        {**_key(mailing), **params, "bot": shard.bot, "after": after, "limit": limit},
+    )
+    return [
+        DueRecipient(
+            row["subscriber_id"],
+            row["attempts"],
+            row["refused_from_ms"],
+            in_doubt=row["reason"] is not None,
+            variant=row["variant"],
+        )
+        for row in rows
+    ]
+
+
 async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
     """Marks retries as in flight."""
     if subscriber_ids:

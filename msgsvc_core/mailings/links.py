@@ -1,7 +1,7 @@
 """Tracked links: the URLs of a mailing's message lead through this service, which counts who opened them.
 
 The address of a link names the link of the mailing, and the recipient, and is signed: nothing is stored for a
-recipient before they open it (docs/decisions/0136-tracked-links.md).
+recipient before they open it (docs/decisions/0032-mailings.md).
 """
 
 import hashlib

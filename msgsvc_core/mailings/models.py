@@ -3,22 +3,28 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NotRequired, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
 from msgsvc_core.api import examples
+from msgsvc_core.api.as_given import without_null
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.content.outgoing import ButtonStyle, Format, MediaType
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.db.counting import MOST_COUNTED
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.bodies import check_source
-from msgsvc_core.messages.fields import BUTTON_STYLE
+from msgsvc_core.messages.content import (
+    ContentOrTemplate,
+    MessageButton,
+    MessageContent,
+    MessageMedia,
+    TemplatePart,
+)
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton, TemplateMedia
 from msgsvc_core.routing.models import RouteStep, read_steps
 from msgsvc_core.subscribers.models import PermissionKey, TagName
@@ -150,6 +156,7 @@ class Audience(RequestModel):
 
     @model_validator(mode="after")
     def _all_or_some(self) -> "Audience":
+        """Either `all` or at least one filter is given."""
         filters = [name for name in self.model_fields_set - {"all"} if getattr(self, name)]
         if (self.all is None) == (not filters):
             raise InvalidValue("give either all, or one filter at least")
@@ -222,8 +229,12 @@ class AudienceAnswer(TypedDict, total=False):
     ]
 
 
-class MessageSource(RequestModel):
-    """The content of a message to an audience: a `text`, or a `template`."""
+_TEXT = "Hi {{ first_name }}, the spring sale has begun."
+_SALE_URL = f"{examples.SITE_URL}/sale"
+
+
+class _AudienceTemplate(TemplatePart):
+    """The template of a message to an audience, and its values."""
 
     template: str | None = Field(
         None,
@@ -235,25 +246,26 @@ class MessageSource(RequestModel):
         description="Texts, numbers, true or false for `{{ name }}`, the same for all.",
         examples=[{"discount": "10 %"}],
     )
-    text: Annotated[Localized, visible(SOURCE_LENGTH)] | None = Field(
-        None,
-        description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.',
-        examples=["Hi {{ first_name }}, the spring sale has begun."],
-    )
-    format: Format = Field("plain", description="How `text` is marked up.")
-    media: TemplateMedia | None = Field(
-        None, description="A file that is shown with the text; its URL and name may hold variables."
-    )
-    buttons: list[list[TemplateButton]] = Field(
-        default_factory=list,
-        description="Rows of buttons below the text, from top to bottom.",
-        examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]],
-    )
 
-    @model_validator(mode="after")
-    def _text_or_template(self) -> Self:
-        check_source(self)
-        return self
+
+class MessageSource(
+    _AudienceTemplate,
+    ContentOrTemplate[
+        Annotated[
+            Annotated[Localized, visible(SOURCE_LENGTH)] | None,
+            Field(
+                description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.',
+                examples=[_TEXT],
+            ),
+        ],
+        TemplateMedia,
+        Annotated[
+            list[list[TemplateButton]],
+            Field(examples=[[[{"text": "To the shop", "url": _SALE_URL}]]]),
+        ],
+    ],
+):
+    """The content of a message to an audience: a `text`, or a `template`."""
 
 
 class MailingMessage(MessageSource):
@@ -284,75 +296,68 @@ class MailingMessage(MessageSource):
     )
 
 
-class MailingButton(TypedDict):
+class MailingButton(
+    MessageButton[
+        Annotated[Localized, Field(examples=["To the shop"])],
+        Annotated[str, Field(examples=[_SALE_URL])],
+        Annotated[str, Field(examples=["sale"])],
+    ]
+):
     """A button, with either `url` or `data`."""
 
-    text: Annotated[Localized, Field(description="What it says.", examples=["To the shop"])]
-    url: Annotated[
-        NotRequired[str | None],
-        Field(description="The page that it opens.", examples=[f"{examples.SITE_URL}/sale"]),
-    ]
-    data: Annotated[
-        NotRequired[str | None],
-        Field(description="What the event `button.clicked` carries.", examples=["sale"]),
-    ]
-    style: Annotated[
-        NotRequired[ButtonStyle | None], Field(description=BUTTON_STYLE, examples=["primary"])
-    ]
+    model_config = ConfigDict(extra="forbid")
 
 
-class MailingMedia(TypedDict):
+class MailingMedia(
+    MessageMedia[
+        Annotated[str, Field(examples=[f"{examples.SITE_URL}/sale.jpg"])],
+        Annotated[str, Field(examples=["sale.jpg"])],
+    ]
+):
     """A file that is shown with the message."""
 
-    type: Annotated[MediaType, Field(description="How messengers show it.")]
-    url: Annotated[
-        str,
-        Field(description="Where it is fetched from.", examples=[f"{examples.SITE_URL}/sale.jpg"]),
-    ]
-    filename: Annotated[
-        NotRequired[str | None], Field(description="Its name for people.", examples=["sale.jpg"])
-    ]
+    model_config = ConfigDict(extra="forbid")
 
 
-class MailingMessageAnswer(TypedDict, total=False):
+class MailingMessageAnswer(
+    MessageContent[Localized | None, MailingMedia, list[list[MailingButton]]], _AudienceTemplate
+):
     """The message as it was given. Fields that were not given are absent."""
 
-    template: Annotated[str, Field(description="Key of the template.", examples=["spring-sale"])]
-    variables: Annotated[
-        dict[str, str | int | float | bool],
-        Field(description="Values that are the same for all.", examples=[{"discount": "10 %"}]),
-    ]
-    text: Annotated[
-        Localized,
-        Field(
-            description="One text, or texts by language.",
-            examples=["Hi {{ first_name }}, the spring sale has begun."],
-        ),
-    ]
-    format: Annotated[Format, Field(description="How `text` is marked up; absent: `plain`.")]
-    media: Annotated[MailingMedia, Field(description="The file that is shown with the text.")]
-    buttons: Annotated[
-        list[list[MailingButton]], Field(description="Rows of buttons, from top to bottom.")
-    ]
-    permission: Annotated[
-        str,
-        Field(
-            description="Skipped for recipients who have not granted it when it is sent.",
-            examples=[examples.PERMISSION],
-        ),
-    ]
-    silent: Annotated[bool, Field(description="Whether it comes without a notification sound.")]
-    expires_in: Annotated[
-        int,
-        Field(
-            description="Seconds after its time, when remaining recipients are skipped.",
-            examples=[86400],
-        ),
-    ]
-    metadata: Annotated[
-        dict[str, Any],
-        Field(description="Your own data.", examples=[{"campaign": "spring"}]),
-    ]
+    model_config = ConfigDict(extra="forbid")
+
+    text: Localized | None = Field(
+        None, description="One text, or texts by language.", examples=[_TEXT]
+    )
+    variables: dict[str, str | int | float | bool] | None = Field(
+        None, description="Values that are the same for all.", examples=[{"discount": "10 %"}]
+    )
+    permission: str | None = Field(
+        None,
+        description="Skipped for recipients who have not granted it when it is sent.",
+        examples=[examples.PERMISSION],
+    )
+    silent: bool = Field(False, description="Whether it comes without a notification sound.")
+    expires_in: int | None = Field(
+        None,
+        description="Seconds after its time, when remaining recipients are skipped.",
+        examples=[86400],
+    )
+    metadata: dict[str, Any] | None = Field(
+        None, description="Your own data.", examples=[{"campaign": "spring"}]
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """No field is null, and an absent one is not to be taken for its default."""
+        shown = handler(schema)
+        properties = handler.resolve_ref_schema(shown)["properties"]
+        for name, field in properties.items():
+            properties[name] = without_null(field)
+            properties[name].pop("default", None)
+        return shown
 
 
 #: Where an experiment is: its variants are being sent, it waits for a winner, or the winner goes to the rest.
@@ -361,7 +366,7 @@ Stage = Literal["test", "waiting", "rest"]
 
 @value_object
 class NewVariant:
-    """One of several messages, of which each recipient gets one."""
+    """A variant of the message; each recipient gets one of them."""
 
     name: str
     message: MailingMessage

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.send_attempt import Outcome, RetryPolicy
+from msgsvc_core.channels.failures import DeliveryError, Reason, WaitedTooLong
+from msgsvc_core.channels.outbound.send_attempt import Outcome, RetryPolicy
 from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
@@ -21,8 +21,9 @@ from msgsvc_core.mailings.ledger import RecipientOutcome
 from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.mailings.route_moves import (
     MailingRoutes,
+    RouteEnd,
     StepOutcome,
-    goes_on,
+    ended_step,
     past_patience,
 )
 from msgsvc_core.messages.fields import MessageStatus
@@ -50,6 +51,47 @@ class RecordedOutcomes:
     moved: Sequence[RecipientDelivery] = ()
     #: The steps before the last one of a route, by recipient.
     past: Mapping[str, Sequence[MessageCopy]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Settling:
+    """A recipient whose call is over, on the way into the ledger."""
+
+    delivery: RecipientDelivery
+    #: How they are tried again; None if they have an outcome.
+    again: RecipientOutcome | None
+    #: Their outcome; None if they are tried again.
+    end: FinalStatus | None
+    #: What became of their step, if another channel may follow.
+    step: StepOutcome | None
+    #: Whether they go on to another channel.
+    has_moved: bool = False
+    #: How all channels of the route ended, if they would have gone on.
+    route_end: RouteEnd | None = None
+
+    @property
+    def subscriber_id(self) -> str:
+        return self.delivery.subscriber_id
+
+    @property
+    def row(self) -> RecipientOutcome:
+        """What the ledger says of them."""
+        if self.again is not None:
+            return self.again
+        assert self.end is not None, "they are not tried again"
+        return _ended(self.delivery, self.end)
+
+    def follow(self, route_end: RouteEnd | None) -> None:
+        """They go on along the route, or it ended so. Whoever is late and has no other channel is tried
+        again, as without a route."""
+        if route_end is None:
+            self.has_moved = True
+        elif self.end is not None:
+            assert route_end.status in {"failed", "unknown"}, "it was called"
+            status: MessageStatus = "unknown" if route_end.status == "unknown" else "failed"
+            reason, error = route_end.reason, route_end.error
+            self.end = replace(self.end, status=status, reason=reason, error=error)
+            self.route_end = route_end
 
 
 class MailingOutcomes:
@@ -87,124 +129,87 @@ class MailingOutcomes:
         returned in the same transaction."""
         if not deliveries:
             return RecordedOutcomes((), has_retries=False)
-        now_ms = self._clock.now_ms()
-        final: dict[str, tuple[RecipientDelivery, FinalStatus]] = {}
-        waiting: list[RecipientOutcome] = []
-        #: Whose next attempt would come too late for their step, by id.
-        late: dict[str, tuple[RecipientDelivery, StepOutcome]] = {}
-        for delivery in deliveries:
-            outcome = delivery.outcome(
-                context.gate, self._retries, now_ms, repeatable=context.repeatable
-            )
-            subscriber_id = delivery.subscriber_id
-            if outcome.is_final:
-                message = self._message(context, delivery)
-                final[subscriber_id] = delivery, final_status(delivery, message)
-                continue
-            again = _waiting(delivery, outcome, now_ms)
-            if (end := past_patience(context.mailing, delivery, outcome, now_ms)) is not None:
-                late[subscriber_id] = delivery, end
-            waiting.append(again)
+        mailing, now_ms = context.mailing, self._clock.now_ms()
+        settling = [self._settle(context, each, now_ms) for each in deliveries]
         # Subscribers before their rows, in the lock order of an erasure, to avoid deadlocks.
         lost = [each.subscriber.user_id for each in _lost(deliveries)]
         await self._subscribers.lock(tx, deliveries[0].subscriber.bot, lost)
-        moved: list[RecipientDelivery] = []
         past: Mapping[str, Sequence[MessageCopy]] = {}
-        doubted: dict[str, StepOutcome] = {}
-        if context.mailing.route_id is not None and (final or late):
-            moved, doubted = await self._go_on(context, tx, final, late)
-            past = await self._find_past(tx, context.mailing, final)
-            # Whoever is late and has no other channel waits, as without a route.
-            gone = {each.subscriber_id for each in moved}
-            waiting = [each for each in waiting if each.subscriber_id not in gone]
-        outcomes = [*waiting, *(_ended(*end) for end in final.values())]
-        # Subscribers erased meanwhile are not in the ledger, and nothing of them is stored.
-        recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
-        await self._stand_in(tx, context.mailing, doubted, outcomes, recorded)
+        if mailing.route_id is not None:
+            await self._go_on(tx, mailing, settling)
+            past = await self._find_past(tx, mailing, settling)
+        stayed = [each for each in settling if not each.has_moved]
+        recorded = await self._write(
+            tx,
+            mailing,
+            [each.row for each in stayed],
+            {each.subscriber_id: each.route_end for each in stayed if each.route_end is not None},
+        )
         return RecordedOutcomes(
-            [end for subscriber_id, end in final.items() if subscriber_id in recorded],
-            has_retries=bool(waiting),
-            moved=moved,
+            [
+                (each.delivery, each.end)
+                for each in stayed
+                if each.end is not None and each.subscriber_id in recorded
+            ],
+            has_retries=any(each.end is None for each in stayed),
+            moved=[each.delivery for each in settling if each.has_moved],
             past=past,
         )
 
-    async def _go_on(
-        self,
-        context: SendContext,
-        tx: Tx,
-        final: dict[str, tuple[RecipientDelivery, FinalStatus]],
-        late: Mapping[str, tuple[RecipientDelivery, StepOutcome]],
-    ) -> tuple[list[RecipientDelivery], dict[str, StepOutcome]]:
-        """Takes those whom their channel did not reach along the route, out of `final`; the others keep the
-        outcome of all channels together. Of `late` it takes those who have another channel. Returns whom it
-        took; and those of the others whom an earlier channel may have reached, by id, with how the last one
-        ended."""
-        mailing = context.mailing
-        left = [
-            StepOutcome(
-                subscriber_id,
-                delivery.subscriber.channel,
-                "unknown" if end.status == "unknown" else "failed",
-                end.reason,
-                end.error,
-                tries=1,
-                variant=delivery.variant,
-            )
-            for subscriber_id, (delivery, end) in final.items()
-            if goes_on(mailing, delivery.subscriber.channel, end.status)
-        ]
-        ended = await self._routes.go_on(
-            tx, mailing, [*left, *(outcome for _, outcome in late.values())]
+    def _settle(self, context: SendContext, delivery: RecipientDelivery, now_ms: int) -> Settling:
+        """What became of a recipient by their call alone."""
+        outcome = delivery.outcome(
+            context.gate, self._retries, now_ms, repeatable=context.repeatable
         )
-        moved = [delivery for delivery, each in late.values() if each.subscriber_id not in ended]
-        doubted: dict[str, StepOutcome] = {}
-        for each in left:
-            delivery, end = final[each.subscriber_id]
-            whole = ended.get(each.subscriber_id)
-            if whole is None:
-                del final[each.subscriber_id]
-                moved.append(delivery)
-            else:
-                assert whole.status in {"failed", "unknown"}, "it was called"
-                status: MessageStatus = "unknown" if whole.status == "unknown" else "failed"
-                final[each.subscriber_id] = (
-                    delivery,
-                    replace(end, status=status, reason=whole.reason, error=whole.error),
-                )
-                if whole.doubted is not None:
-                    doubted[each.subscriber_id] = replace(each, doubted=whole.doubted)
-        return moved, doubted
+        if not outcome.is_final:
+            late = past_patience(context.mailing, delivery, outcome, now_ms)
+            return Settling(delivery, _waiting(delivery, outcome, now_ms), None, late)
+        end = final_status(delivery, self._message(context, delivery))
+        return Settling(delivery, None, end, ended_step(context.mailing, delivery, end))
+
+    async def _go_on(self, tx: Tx, mailing: Mailing, settling: Sequence[Settling]) -> None:
+        """Takes those along the route whom their channel did not reach, or not in the time of its step."""
+        left = {each.subscriber_id: each.step for each in settling if each.step is not None}
+        if not left:
+            return
+        ends = await self._routes.go_on(tx, mailing, list(left.values()))
+        for each in settling:
+            if each.step is not None:
+                each.follow(ends.get(each.subscriber_id))
 
     async def _find_past(
-        self,
-        tx: Tx,
-        mailing: Mailing,
-        final: Mapping[str, tuple[RecipientDelivery, FinalStatus]],
+        self, tx: Tx, mailing: Mailing, settling: Sequence[Settling]
     ) -> Mapping[str, Sequence[MessageCopy]]:
         """The steps before those of the recipients who have reached the end of their route."""
         later = [
-            subscriber_id
-            for subscriber_id, (delivery, _) in final.items()
-            if mailing.step_of(delivery.subscriber.channel)
+            each.subscriber_id
+            for each in settling
+            if each.end is not None
+            and not each.has_moved
+            and mailing.step_of(each.delivery.subscriber.channel)
         ]
         return await self._routes.find_past(tx, mailing, later) if later else {}
 
-    async def _stand_in(
+    async def _write(
         self,
         tx: Tx,
         mailing: Mailing,
-        doubted: Mapping[str, StepOutcome],
-        outcomes: Sequence[RecipientOutcome],
-        recorded: set[str],
-    ) -> None:
-        """Has the rows of earlier steps stand for people whom these may have reached."""
-        ends = [
-            (doubted[each.subscriber_id], each)
-            for each in outcomes
-            if each.subscriber_id in doubted and each.subscriber_id in recorded
+        rows: Sequence[RecipientOutcome],
+        route_ends: Mapping[str, RouteEnd],
+    ) -> set[str]:
+        """Writes outcomes into the ledger; returns whose. Subscribers erased meanwhile are not in it, and
+        nothing of them is stored. The rows of earlier steps stand for people whom these may have reached."""
+        recorded = await ledger.record_outcomes(tx, mailing, rows)
+        doubted = [
+            (route_ends[each.subscriber_id], each)
+            for each in rows
+            if each.subscriber_id in recorded
+            and each.subscriber_id in route_ends
+            and route_ends[each.subscriber_id].doubted is not None
         ]
-        if ends:
-            await self._routes.stand_in(tx, mailing, ends)
+        if doubted:
+            await self._routes.stand_in(tx, mailing, doubted)
+        return recorded
 
     async def publish(self, context: SendContext, tx: Tx, recorded: RecordedOutcomes) -> None:
         """Adds final outcomes to the counts, adds their messages, and emits an event for each."""
@@ -242,48 +247,26 @@ class MailingOutcomes:
         if not skipped:
             return
         mailing = context.mailing
-        doubted: dict[str, StepOutcome] = {}
+        ends: Mapping[str, RouteEnd] = {}
         if mailing.route_id is None:
-            outcomes = [RecipientOutcome(each, "skipped", error=error) for each, error in skipped]
+            rows = [RecipientOutcome(each, "skipped", error=error) for each, error in skipped]
         else:
-            outcomes, doubted = await self._skip_step(tx, mailing, skipped, channel)
-        recorded = await ledger.record_outcomes(tx, mailing, outcomes)
-        await self._stand_in(tx, mailing, doubted, outcomes, recorded)
-        failed = sum(
-            each.subscriber_id in recorded for each in outcomes if each.status != "skipped"
-        )
-        unknown = sum(
-            each.subscriber_id in recorded for each in outcomes if each.status == "unknown"
-        )
+            passed = [(each, channel, error) for each, error in skipped]
+            ends = await self._routes.pass_over(tx, mailing, passed)
+            # Without a message: their last step was no call.
+            rows = [
+                RecipientOutcome(each, end.status, reason=end.reason, error=end.error)
+                for each, end in ends.items()
+            ]
+        recorded = await self._write(tx, mailing, rows, ends)
+        counts = Counter(each.status for each in rows if each.subscriber_id in recorded)
         await store.count(
-            tx, mailing, skipped=len(recorded) - failed, failed=failed, unknown=unknown
+            tx,
+            mailing,
+            skipped=counts["skipped"],
+            failed=counts["failed"] + counts["unknown"],
+            unknown=counts["unknown"],
         )
-
-    async def _skip_step(
-        self, tx: Tx, mailing: Mailing, skipped: Sequence[tuple[str, str]], channel: str
-    ) -> tuple[list[RecipientOutcome], dict[str, StepOutcome]]:
-        """Takes recipients along the route from a channel that can't be used; returns what became of those
-        for whom none is left, and whom an earlier one may have reached, as `_go_on`. They have no message:
-        their last step was no call."""
-        ids = [subscriber_id for subscriber_id, _ in skipped]
-        variants: Mapping[str, int] = {}
-        if mailing.experiment is not None:
-            variants = await ledger.find_variants(tx, mailing.project_id, mailing.job_id, ids)
-        left = [
-            StepOutcome(each, channel, "skipped", error=error, variant=variants.get(each))
-            for each, error in skipped
-        ]
-        ended = await self._routes.go_on(tx, mailing, left)
-        outcomes = [
-            RecipientOutcome(each.subscriber_id, each.status, reason=each.reason, error=each.error)
-            for each in ended.values()
-        ]
-        doubted = {
-            each.subscriber_id: replace(each, doubted=ended[each.subscriber_id].doubted)
-            for each in left
-            if each.subscriber_id in ended and ended[each.subscriber_id].doubted is not None
-        }
-        return outcomes, doubted
 
     async def retry_in_doubt(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
@@ -307,14 +290,26 @@ class MailingOutcomes:
         """Records those in flight when a process died as `unknown`."""
         for delivery in deliveries:
             delivery.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
-            with suppress(ValidationFailed, WrongVariable):
-                delivery.content = context.content_of(delivery).message_for(
-                    delivery.subscriber,
-                    self._default_lang,
-                    most=2**31,
-                    links=self._subscribers.preferences,
-                )
+            self._render(context, delivery)
         await self.settle(context, tx, deliveries)
+
+    async def fail(
+        self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
+    ) -> None:
+        """Records recipients who were not called, each with the failure that is set."""
+        for delivery in deliveries:
+            self._render(context, delivery)
+        await self.settle(context, tx, deliveries)
+
+    def _render(self, context: SendContext, delivery: RecipientDelivery) -> None:
+        """The content that a recipient would have got, for their message."""
+        with suppress(ValidationFailed, WrongVariable):
+            delivery.content = context.content_of(delivery).message_for(
+                delivery.subscriber,
+                self._default_lang,
+                most=2**31,
+                links=self._subscribers.preferences,
+            )
 
     async def settle_left(self, context: SendContext, tx: Tx, job: Job) -> None:
         """Settles the recipients in flight when a process died: as `unknown`, or by sending again on a
@@ -408,7 +403,7 @@ def _ended(delivery: RecipientDelivery, status: FinalStatus) -> RecipientOutcome
     return RecipientOutcome(
         delivery.subscriber_id,
         status.status,
-        tries=1,
+        tries=0 if isinstance(delivery.failure, WaitedTooLong) else 1,
         message_id=status.message.message_id,
         reason=status.reason,
         error=status.error,

@@ -8,25 +8,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.outbound.send_attempt import Outcome
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.send_attempt import Outcome
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.mailings import route_ledger, store
-from msgsvc_core.mailings.deliveries import RecipientDelivery
+from msgsvc_core.mailings import ledger, route_ledger, store
+from msgsvc_core.mailings.deliveries import (
+    RecipientDelivery,
+    has_expired,
+    missing_permission,
+    step_obstacle,
+)
 from msgsvc_core.mailings.ledger import RecipientOutcome
-from msgsvc_core.mailings.models import Mailing, RecipientStatus
+from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.mailings.route_ledger import PersonStep, RowChange
 from msgsvc_core.mailings.service import send_job
 from msgsvc_core.messages.fields import CopyStatus
-from msgsvc_core.messages.models import MessageCopy
-from msgsvc_core.routing import RouteStep
+from msgsvc_core.messages.models import FinalStatus, MessageCopy
+from msgsvc_core.routing import progress
 from msgsvc_core.routing.choosing import FindStopped
-from msgsvc_core.routing.hours import is_within
+from msgsvc_core.routing.progress import (
+    CANCELLED,
+    EXPIRED,
+    Obstacle,
+    StepCopy,
+    StepStatus,
+    Try,
+    find_obstacle,
+)
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
+
+#: The statuses of the rows of steps that are over.
+PAST = frozenset({"passed", "doubted"})
 
 #: The error of a step that could not be used in its time.
 NOT_IN_TIME = "it was not sent in the time of its step"
@@ -38,13 +54,24 @@ class StepOutcome:
 
     subscriber_id: str
     channel: str
-    status: RecipientStatus
+    status: StepStatus
     reason: str | None = None
     error: str | None = None
     tries: int = 0
     variant: int | None = None
-    #: Of an end: the subscriber of an earlier step at which it may have arrived, and who stands for the
-    #: person. None if it is this one.
+
+
+@value_object
+class RouteEnd:
+    """How a route ended for a person on all channels together."""
+
+    #: What became of the last step by itself.
+    last: StepOutcome
+    status: StepStatus
+    reason: str | None
+    error: str | None
+    #: The subscriber of an earlier step at which it may have arrived, and who stands for the person; None if
+    #: it is that of the last one.
     doubted: str | None = None
 
 
@@ -66,9 +93,26 @@ class MailingRoutes:
         self._subscribers = subscribers
         self._find_stopped = find_stopped
 
+    async def pass_over(
+        self, tx: Tx, mailing: Mailing, passed: Sequence[tuple[str, str, str]]
+    ) -> dict[str, RouteEnd]:
+        """As `go_on`, for recipients who were not called, each with the channel and the reason."""
+        variants: Mapping[str, int] = {}
+        if mailing.experiment is not None:
+            ids = [subscriber_id for subscriber_id, _, _ in passed]
+            variants = await ledger.find_variants(tx, *mailing.key, ids)
+        return await self.go_on(
+            tx,
+            mailing,
+            [
+                StepOutcome(each, channel, "skipped", error=why, variant=variants.get(each))
+                for each, channel, why in passed
+            ],
+        )
+
     async def go_on(
         self, tx: Tx, mailing: Mailing, outcomes: Sequence[StepOutcome]
-    ) -> dict[str, StepOutcome]:
+    ) -> dict[str, RouteEnd]:
         """Takes recipients to the next channels by which they can be reached. Returns the others by their id,
         with what became of them on all channels together; the caller records it.
 
@@ -79,42 +123,49 @@ class MailingRoutes:
             people = await route_ledger.find_people(
                 tx, mailing, [each.subscriber_id for each in outcomes]
             )
-        if not people:
-            return {each.subscriber_id: each for each in outcomes}
-        obstacles = await self._obstacles(tx, mailing, people)
-        ended: dict[str, StepOutcome] = {}
+        obstacles = await self._obstacles(tx, mailing, people) if people else {}
+        now_ms = self._clock.now_ms()
+        ended: dict[str, RouteEnd] = {}
         left: list[RowChange] = []
-        following: dict[str, list[RowChange]] = {}
+        following_rows: dict[str, list[RowChange]] = {}
         for outcome in outcomes:
-            steps = people.get(outcome.subscriber_id, ())
-            changes = self._changes(outcome, steps, obstacles)
-            if changes and changes[-1].status == "queued":
+            person = people.get(outcome.subscriber_id, ())
+            changes = _changes(mailing, outcome, person, obstacles, now_ms)
+            if changes:
                 left.append(_passed(outcome))
-                following[outcome.subscriber_id] = changes
+                following_rows[outcome.subscriber_id] = changes
             else:
-                ended[outcome.subscriber_id] = _ending(mailing, outcome, steps, obstacles)
+                end = _ending(mailing, outcome, person, obstacles, now_ms)
+                ended[outcome.subscriber_id] = end
+        if not left:
+            return ended
         # Whoever has been erased meanwhile is not in the ledger, and goes nowhere.
         passed = await route_ledger.change(tx, mailing, left)
-        moved = [each for key in following if key in passed for each in following[key]]
+        moved = [each for key in following_rows if key in passed for each in following_rows[key]]
         await route_ledger.change(tx, mailing, moved)
         await self._wake(tx, mailing, people, moved)
         return ended
 
     async def stand_in(
-        self, tx: Tx, mailing: Mailing, ends: Sequence[tuple[StepOutcome, RecipientOutcome]]
+        self, tx: Tx, mailing: Mailing, ends: Sequence[tuple[RouteEnd, RecipientOutcome]]
     ) -> None:
         """Of people whom an earlier step may have reached, and no other has: its row stands for them instead
-        of the last one, since there nobody knows. With how the last step ended by itself, and what has been
-        recorded of its row."""
+        of the last one, since there nobody knows. Each with what has been recorded of the last row."""
         stood = await route_ledger.stand_for(
             tx,
             mailing,
-            {last.doubted: whole for last, whole in ends if last.doubted is not None},
+            {end.doubted: row for end, row in ends if end.doubted is not None},
         )
         last_ones = [
-            RowChange(each.subscriber_id, "unknown", "passed", reason=each.reason, error=each.error)
-            for each, _ in ends
-            if each.doubted in stood
+            RowChange(
+                end.last.subscriber_id,
+                "unknown",
+                "passed",
+                reason=end.last.reason,
+                error=end.last.error,
+            )
+            for end, _ in ends
+            if end.doubted in stood
         ]
         await route_ledger.change(tx, mailing, last_ones)
 
@@ -125,17 +176,13 @@ class MailingRoutes:
         people = await route_ledger.find_people(tx, mailing, subscriber_ids)
         now_ms = self._clock.now_ms()
         return {
-            subscriber_id: [
-                _copy(mailing, each, now_ms)
-                for each in steps
-                if each.status in {"passed", "doubted"}
-            ]
+            subscriber_id: [_copy(mailing, each, now_ms) for each in steps if each.status in PAST]
             for subscriber_id, steps in people.items()
         }
 
     async def _obstacles(
         self, tx: Tx, mailing: Mailing, people: Mapping[str, Sequence[PersonStep]]
-    ) -> dict[str, str | None]:
+    ) -> dict[str, Obstacle | None]:
         """Why the channels that are left can't be used now, by subscriber; None if they can."""
         #: With the subscriber at whose step the person is.
         left = {
@@ -150,9 +197,9 @@ class MailingRoutes:
         bots = sorted({each.bot for each, _ in left.values()})
         stopped = await self._find_stopped(tx, bots) if bots else {}
         known = {bot: await self._channels.find(bot) is not None for bot in bots}
-        whole = self._whole_obstacle(mailing)
+        over = self._why_over(mailing)
         return {
-            subscriber_id: whole
+            subscriber_id: over
             or self._obstacle(
                 mailing,
                 each,
@@ -164,14 +211,12 @@ class MailingRoutes:
             for subscriber_id, (each, given) in left.items()
         }
 
-    def _whole_obstacle(self, mailing: Mailing) -> str | None:
+    def _why_over(self, mailing: Mailing) -> Obstacle | None:
         """Why nobody goes on to any channel; None if they may. Whoever waited for one that is never used
         would hide what became of the last call."""
         if mailing.status == "cancelled":
-            return "cancelled"
-        now_ms = self._clock.now_ms()
-        is_over = mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms
-        return "expired" if is_over else None
+            return CANCELLED
+        return EXPIRED if has_expired(mailing, self._clock.now_ms()) else None
 
     def _obstacle(
         self,
@@ -182,44 +227,17 @@ class MailingRoutes:
         *,
         is_known: bool,
         is_stopped: bool,
-    ) -> str | None:
-        if person is None or person.status != "active":
-            return "not subscribed"
-        # They may have been split off meanwhile, or all of the person merged into another.
-        if person.external_id not in {row.person, before and before.external_id}:
-            return "the subscriber is another person now"
-        if not is_known or person.bot != row.bot:
-            return "its channel is gone"
-        if is_stopped:
-            return "its channel is stopped"
-        for permission in (mailing.permission, mailing.audience.get("permission")):
-            if permission not in {None, *person.permissions}:
-                return f"the permission {permission!r} is not granted"
-        return step_obstacle(mailing, person.channel, self._clock.now_ms())
-
-    def _changes(
-        self,
-        outcome: StepOutcome,
-        steps: Sequence[PersonStep],
-        obstacles: Mapping[str, str | None],
-    ) -> list[RowChange]:
-        """The changes of the rows that follow: the last one is queued, if a channel is left."""
-        changes: list[RowChange] = []
-        for each in steps:
-            if each.status != "standby":
-                continue
-            why = obstacles[each.subscriber_id]
-            if why is None:
-                queued = RowChange(
-                    each.subscriber_id,
-                    "standby",
-                    "queued",
-                    due_ms=self._clock.now_ms(),
-                    variant=outcome.variant,
-                )
-                return [*changes, queued]
-            changes.append(RowChange(each.subscriber_id, "standby", "passed", error=why))
-        return changes
+    ) -> Obstacle | None:
+        if person is None:
+            return find_obstacle(status=None)
+        return find_obstacle(
+            status=person.status,
+            # They may have been split off meanwhile, or all of the person merged into another.
+            is_same_person=person.external_id in {row.person, before and before.external_id},
+            has_channel=is_known and person.bot == row.bot,
+            missing_permission=missing_permission(mailing, person),
+            is_stopped=is_stopped,
+        ) or step_obstacle(mailing, person.channel, self._clock.now_ms())
 
     async def _wake(
         self,
@@ -241,26 +259,23 @@ class MailingRoutes:
                     await self._jobs.bring_forward(tx, job)
 
 
-def step_of(mailing: Mailing, channel: str) -> RouteStep | None:
-    """The step of a mailing's route that uses a channel; None without a route."""
-    number = mailing.step_of(channel)
-    return None if number is None else mailing.steps[number]
-
-
-def step_obstacle(mailing: Mailing, channel: str, now_ms: int) -> str | None:
-    """Why the step of a route that uses a channel can't be used now; None if it can."""
-    step = step_of(mailing, channel)
-    if step is None or step.hours is None or is_within(step.hours, now_ms):
+def ended_step(
+    mailing: Mailing, delivery: RecipientDelivery, end: FinalStatus
+) -> StepOutcome | None:
+    """What became of a recipient's step by their last call, if the next channel may follow."""
+    channel = delivery.subscriber.channel
+    status: StepStatus = "unknown" if end.status == "unknown" else "failed"
+    if end.status == "sent" or not _goes_on(mailing, channel, status):
         return None
-    return "outside the hours of its step"
-
-
-def goes_on(mailing: Mailing, channel: str, status: str) -> bool:
-    """Whether the next channel follows if a call at this one ended so."""
-    step = step_of(mailing, channel)
-    if step is None or status not in {"failed", "unknown"}:
-        return False
-    return status == "failed" or step.on_unknown == "continue"
+    return StepOutcome(
+        delivery.subscriber_id,
+        channel,
+        status,
+        end.reason,
+        end.error,
+        tries=1,
+        variant=delivery.variant,
+    )
 
 
 def past_patience(
@@ -268,28 +283,63 @@ def past_patience(
 ) -> StepOutcome | None:
     """What becomes of a recipient whose next attempt would come after the time of their step; None if they
     may wait for it. No time ends while the bot may make no calls: see `RouteWatch`."""
-    step = step_of(mailing, delivery.subscriber.channel)
-    if step is None or step.within_s is None or mailing.steps[-1] is step:
+    channel = delivery.subscriber.channel
+    status: StepStatus = "unknown" if delivery.in_doubt else "failed"
+    is_closed = outcome.status == "held" and outcome.retry_at_ms is None
+    if is_closed or not _goes_on(mailing, channel, status):
         return None
-    if outcome.status == "held" and outcome.retry_at_ms is None:
-        return None
-    if delivery.in_doubt and step.on_unknown == "stop":
-        return None
-    retry_at_ms = now_ms if outcome.retry_at_ms is None else outcome.retry_at_ms
     began_ms = now_ms if delivery.began_ms is None else delivery.began_ms
-    if retry_at_ms < began_ms + step.within_s * 1000:
+    left_ms = progress.deadline_ms(mailing.steps, mailing.step_of(channel) or 0, began_ms)
+    retry_at_ms = now_ms if outcome.retry_at_ms is None else outcome.retry_at_ms
+    if left_ms is None or retry_at_ms < left_ms:
         return None
     why = delivery.failure
     reason = None if why is None else str(why.reason)
     return StepOutcome(
         delivery.subscriber_id,
-        delivery.subscriber.channel,
-        "unknown" if delivery.in_doubt else "failed",
+        channel,
+        status,
         str(Reason.UNKNOWN) if delivery.in_doubt else reason,
         NOT_IN_TIME if why is None else why.text,
         tries=int(outcome.counts),
         variant=delivery.variant,
     )
+
+
+def _goes_on(mailing: Mailing, channel: str, status: StepStatus) -> bool:
+    """Whether the next channel follows if the step of this one ended so; False without a route."""
+    at = mailing.step_of(channel)
+    return at is not None and progress.goes_on(mailing.steps[at], status)
+
+
+def _changes(
+    mailing: Mailing,
+    outcome: StepOutcome,
+    person: Sequence[PersonStep],
+    obstacles: Mapping[str, Obstacle | None],
+    now_ms: int,
+) -> list[RowChange]:
+    """The changes of a person's rows by which they go on, the last of which is queued; empty if they end."""
+    standby = [each for each in person if each.status == "standby"]
+    found = [obstacles[each.subscriber_id] for each in standby]
+    next_step = progress.following(
+        mailing.steps,
+        mailing.step_of(outcome.channel) or 0,
+        outcome.status,
+        [None if each is None else each.reason for each in found],
+    )
+    if not isinstance(next_step, Try):
+        return []
+    changes = [
+        RowChange(row.subscriber_id, "standby", "passed", error=why.text)
+        for row, why in zip(standby[: next_step.position], found, strict=False)
+        if why is not None
+    ]
+    to = standby[next_step.position]
+    queued = RowChange(
+        to.subscriber_id, "standby", "queued", due_ms=now_ms, variant=outcome.variant
+    )
+    return [*changes, queued]
 
 
 def _passed(outcome: StepOutcome) -> RowChange:
@@ -306,31 +356,28 @@ def _passed(outcome: StepOutcome) -> RowChange:
 def _ending(
     mailing: Mailing,
     outcome: StepOutcome,
-    steps: Sequence[PersonStep],
-    obstacles: Mapping[str, str | None],
-) -> StepOutcome:
-    """How a route ends that has no further step, as a message's does: as what may have arrived, else as what
-    failed, with the reasons of all steps."""
-    before = [each for each in steps if each.status in {"passed", "doubted"}]
-    words = {each.step: each.error or each.reason or "" for each in before}
-    words |= {
-        each.step: obstacles[each.subscriber_id] or "" for each in steps if each.status == "standby"
-    }
-    words[mailing.step_of(outcome.channel) or 0] = outcome.error or outcome.reason or ""
-    why = "; ".join(f"{mailing.steps[step].channel}: {words[step]}" for step in sorted(words))
-    doubted = [each.subscriber_id for each in before if each.status == "doubted"]
-    if outcome.status == "unknown" or doubted:
-        return replace(
-            outcome,
-            status="unknown",
-            reason=str(Reason.UNKNOWN),
-            error=why,
-            doubted=None if outcome.status == "unknown" else doubted[-1],
-        )
-    failed = [each.reason for each in before if each.reason is not None]
-    if outcome.status == "skipped" and failed:
-        return replace(outcome, status="failed", reason=failed[-1], error=why)
-    return replace(outcome, error=why if len(words) > 1 else outcome.error)
+    person: Sequence[PersonStep],
+    obstacles: Mapping[str, Obstacle | None],
+    now_ms: int,
+) -> RouteEnd:
+    """How a route ends that has no further step, as a message's does."""
+    last = replace(outcome, channel=mailing.steps[mailing.step_of(outcome.channel) or 0].channel)
+    before = [_copy(mailing, each, now_ms) for each in person if each.status in PAST]
+    later = [
+        _copy(mailing, replace(each, error=why.text), now_ms)
+        for each in person
+        if each.status == "standby" and (why := obstacles[each.subscriber_id]) is not None
+    ]
+    copies: list[StepCopy] = [*before, last, *later]
+    end = progress.ending(copies)
+    status, is_unknown = end.copy.status, end.copy.status == "unknown"
+    return RouteEnd(
+        outcome,
+        status,
+        str(Reason.UNKNOWN) if is_unknown else end.copy.reason,
+        end.why if len(copies) > 1 else outcome.error,
+        doubted=end.copy.subscriber_id if is_unknown and end.copy is not last else None,
+    )
 
 
 def _copy(mailing: Mailing, row: PersonStep, now_ms: int) -> MessageCopy:

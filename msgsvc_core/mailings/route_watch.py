@@ -4,18 +4,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from msgsvc_core.channels.health.states import ChannelState
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.states import ChannelState
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.mailings import ledger, route_ledger, store
+from msgsvc_core.mailings import route_ledger, store
 from msgsvc_core.mailings.models import Mailing, MailingShard
-from msgsvc_core.mailings.route_moves import MailingRoutes, StepOutcome
+from msgsvc_core.mailings.route_moves import MailingRoutes
 from msgsvc_core.mailings.service import WATCH_JOB, WATCH_S, Mailings, watch_job
+from msgsvc_core.routing.progress import CHANNEL_REMOVED, CHANNEL_STOPPED
 
-#: Channels that are stopped, or whose platform does not answer.
+#: Channels that are stopped or paused, or whose platform does not answer.
 FindTroubled = Callable[[Tx], Awaitable[Sequence[ChannelState]]]
 
 #: People who go on in one transaction.
@@ -28,7 +29,7 @@ IDLE_GROUPS = 4
 
 class RouteWatch:
     """The job that takes people on from bots that are stopped, and from those whose platform has not answered
-    for as long as the step has patience."""
+    for as long as the step waits, or asks the bot to wait longer."""
 
     def __init__(
         self,
@@ -91,16 +92,23 @@ class RouteWatch:
         channel = await self._channels.find(bot)
         number = None if channel is None else mailing.step_of(channel.name)
         if number is None:
-            return "its channel is gone"
+            return CHANNEL_REMOVED.text
         if state is None:
             return None
         if state.stopped:
-            return "its channel is stopped"
+            return CHANNEL_STOPPED.text
         within_s = mailing.steps[number].within_s
-        if state.outage_since_ms is None or within_s is None:
-            return None
-        is_over = self._clock.now_ms() - state.outage_since_ms >= within_s * 1000
-        return "its messenger does not answer" if is_over else None
+        return None if within_s is None else self._lateness(state, within_s * 1000)
+
+    def _lateness(self, state: ChannelState, within_ms: int) -> str | None:
+        """Why a bot can't send within the time of a step; None if it can."""
+        now_ms = self._clock.now_ms()
+        if state.outage_since_ms is not None and now_ms - state.outage_since_ms >= within_ms:
+            return "its messenger does not answer"
+        # A pause that is nearly over is waited for.
+        if state.paused_until_ms - now_ms >= within_ms:
+            return "its messenger asks to wait for longer than the step does"
+        return None
 
     async def _take_groups_on(self, ctx: JobContext, job: Job, bot: str, why: str) -> str:
         """Takes people on from a bot, behind those of the previous look. Returns whom the next one comes
@@ -129,22 +137,10 @@ class RouteWatch:
             if not waiting:
                 await self._finish(tx, mailing, shard)
                 return None, 0
-            variants: Mapping[str, int] = {}
-            if mailing.experiment is not None:
-                variants = await ledger.find_variants(tx, *key, list(waiting))
-            left = [
-                StepOutcome(
-                    each,
-                    mailing.steps[step].channel,
-                    "skipped",
-                    error=why,
-                    variant=variants.get(each),
-                )
-                for each, step in waiting.items()
-            ]
-            stayed = await self._routes.go_on(tx, mailing, left)
+            passed = [(each, mailing.steps[step].channel, why) for each, step in waiting.items()]
+            stayed = await self._routes.pass_over(tx, mailing, passed)
             await ctx.progressed(tx, job)
-            return max(waiting), len(left) - len(stayed)
+            return max(waiting), len(waiting) - len(stayed)
 
     async def _finish(self, tx: Tx, mailing: Mailing, shard: MailingShard) -> None:
         """Nobody has to wait for a bot that can't work, if none of its people are left."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NORMAL, URGENT, NewJob

@@ -424,6 +424,18 @@ async def list_shards(tx: Tx, project_id: str, job_id: str) -> list[MailingShard
     return [_shard(row) for row in rows]
 
 
+async def list_waiting(tx: Tx, bot: str) -> list[Mailing]:
+    """Running mailings of all projects that have something to do for a bot, the oldest first."""
+    columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
+    rows = await tx.fetch_all(
+        f"SELECT {columns} FROM core_mailings m JOIN core_mailing_ways w"
+        " ON w.project_id = m.project_id AND w.job_id = m.job_id AND w.bot = :bot AND NOT w.is_done"
+        " WHERE m.finished_at_ms IS NULL AND m.status = 'running' ORDER BY m.job_id",
+        {"bot": bot},
+    )
+    return [_mailing(row) for row in rows]
+
+
 async def find_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingShard | None:
     """The shard of one bot."""
     found = await list_shards(tx, project_id, job_id)

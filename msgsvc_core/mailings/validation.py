@@ -4,9 +4,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable, sample_values
 from msgsvc_core.db import Tx
@@ -31,7 +30,6 @@ from msgsvc_core.mailings.models import (
 )
 from msgsvc_core.messages.fields import METADATA_BYTES
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.routing import Route, Routes
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -61,6 +59,14 @@ class PreparedMailing:
     @property
     def total(self) -> int:
         return self.reachable + self.unreachable
+
+
+@value_object
+class _SampleMessage:
+    """A message of some recipient, and the same with the addresses of its tracked links."""
+
+    message: OutgoingMessage
+    tracked: OutgoingMessage
 
 
 class AudienceNames:
@@ -194,10 +200,11 @@ class MailingValidation:
         *,
         tracks_links: bool,
     ) -> str:
-        content = await self.content_of(tx, project_id, message, tracks_links=tracks_links)
-        self._check_shown(read_column(content))
-        await self._check_channels(read_column(content), counts)
-        return content
+        column = await self.content_of(tx, project_id, message, tracks_links=tracks_links)
+        content = read_column(column)
+        self.check_values(content)
+        await self._check_channels(self._rendered(content), counts)
+        return column
 
     async def break_down(
         self,
@@ -228,12 +235,7 @@ class MailingValidation:
 
         Raises `ValidationFailed` for an invalid template, `NotFound` for an unknown one.
         """
-        if message.template is not None:
-            content = await self._templates.content_of(tx, project_id, message.template)
-        else:
-            fields = set(TemplateContent.model_fields)
-            given = message.model_dump(include=fields, exclude_unset=True)
-            content = validate(TemplateContent, given, languages=None)
+        content = await self._templates.content_of_message(tx, project_id, message)
         if self._limits.preferences_in_broadcasts:
             content = with_preferences_link(content)
         return to_column(
@@ -302,35 +304,41 @@ class MailingValidation:
                 names=", ".join(ALWAYS),
             )
 
-    def _check_shown(self, content: MailingContent) -> None:
-        """Raises `ValidationFailed` for content that could never be sent, or lacks values for some
-        recipients."""
-        self.check_values(content)
-        sample = sample_values(content.personal)
+    def _rendered(self, content: MailingContent) -> list[_SampleMessage]:
+        """The message of a sample recipient in each language. Raises `ValidationFailed` for content that
+        could never be sent."""
+        values = sample_values(content.personal)
+        most = self._message_limits.text_length
+        rendered = []
         for lang in self.languages:
-            message = self.render(content, lang, sample)
+            message = self.render(content, lang, values)
             self._message_limits.check_size(message)
-            most = self._message_limits.text_length
-            if len(self._links.sample_of(content, message).text) > most:
+            tracked = self._links.sample_of(content, message)
+            if len(tracked.text) > most:
                 raise ValidationFailed(
                     "must be at most {limit} characters with the addresses of its tracked links",
                     field="text",
                     limit=most,
                 )
+            rendered.append(_SampleMessage(message, tracked))
+        return rendered
 
-    async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
+    async def _check_channels(
+        self, rendered: Sequence[_SampleMessage], counts: dict[str, int]
+    ) -> None:
         """Raises `ValidationFailed` for content that the channel of some recipients does not support."""
-        sample = sample_values(content.personal)
         for bot in counts:
             channel = await self._channels.find(bot)
-            for lang in self.languages if channel else ():
-                shown = content.render(lang, self.default_lang, sample, most=2**31)
-                if channel and (problem := channel.problem(shown)):
+            if channel is None:
+                continue
+            for sample in rendered:
+                if problem := channel.problem(sample.message):
                     raise ValidationFailed(
                         "on {name}: {problem}", name=channel.name, problem=problem
                     )
-                tracked = self._links.sample_of(content, shown)
-                if channel and tracked is not shown and (problem := channel.problem(tracked)):
+                if sample.tracked is sample.message:
+                    continue
+                if problem := channel.problem(sample.tracked):
                     raise ValidationFailed(
                         "on {name}, with the addresses of its tracked links: {problem}",
                         name=channel.name,

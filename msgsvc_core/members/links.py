@@ -22,7 +22,7 @@ RETENTION = RetentionRule("core_member_links", "expires_at_ms")
 
 
 class MemberLinks:
-    """`service.member_links`."""
+    """Links by which members connect a messenger."""
 
     def __init__(
         self, *, clock: Clock, projects: Projects, subscribers: Subscribers, members: Members

@@ -41,7 +41,7 @@ async def list_members(ctx: Context, query: MemberQuery, members: Members) -> Me
     return MemberList(data=[MemberAnswer.of(one) for one in page], next_cursor=following)
 
 
-@router.post("/v1/members", status=201, errors=(Conflict,), audited=True)
+@router.post("/v1/members", status=201, errors=(Conflict,), audited=lambda _: _("Member added"))
 async def add_member(ctx: Context, body: AddMemberBody, members: Members) -> MemberAnswer:
     """Adds a member. An email, in any case, identifies one member of a project."""
     return MemberAnswer.of(await members.add(ctx.tx, ctx.project_id, body))
@@ -53,7 +53,9 @@ async def get_member(ctx: Context, member_id: MemberId, members: Members) -> Mem
     return MemberAnswer.of(await members.get(ctx.tx, ctx.project_id, member_id))
 
 
-@router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
+@router.patch(
+    "/v1/members/{member_id}", errors=(NotFound, Conflict), audited=lambda _: _("Member changed")
+)
 async def update_member(
     ctx: Context,
     member_id: MemberId,
@@ -73,7 +75,9 @@ async def update_member(
     return MemberAnswer.of(await members.change(ctx.tx, ctx.project_id, member_id, body))
 
 
-@router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
+@router.delete(
+    "/v1/members/{member_id}", errors=(NotFound, Conflict), audited=lambda _: _("Member removed")
+)
 async def delete_member(
     ctx: Context,
     member_id: MemberId,
@@ -91,7 +95,12 @@ async def delete_member(
     await end(ctx.tx, ctx.project_id, member_id)
 
 
-@router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict), audited=True)
+@router.post(
+    "/v1/members/{member_id}/link",
+    status=201,
+    errors=(NotFound, Conflict),
+    audited=lambda _: _("Messenger linked"),
+)
 async def link_member(
     ctx: Context,
     member_id: MemberId,
@@ -120,7 +129,9 @@ async def link_member(
 
 
 @router.delete(
-    "/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,), audited=True
+    "/v1/members/{member_id}/subscribers/{subscriber_id}",
+    errors=(NotFound,),
+    audited=lambda _: _("Messenger unlinked"),
 )
 async def unlink_member(
     ctx: Context, member_id: MemberId, subscriber_id: SubscriberId, members: Members

@@ -1,38 +1,33 @@
 """Answers about messages."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor
-from msgsvc_core.api.types import (
-    CreatedAt,
-    OnChannel,
-    SubscriberId,
-    Time,
-    Url,
-)
+from msgsvc_core.api.types import CreatedAt, OnChannel, SubscriberId, Time
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.content.outgoing import (
-    ButtonStyle,
-    Format,
-    MediaType,
-)
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.messages.fields import (
-    BUTTON_ROWS,
-    BUTTON_STYLE,
-    FORMAT,
+from msgsvc_core.messages.content import (
     TEXT_EXAMPLE,
+    ButtonAnswer,
+    ButtonsPart,
+    MediaAnswer,
+    MediaPart,
+    TextPart,
+)
+from msgsvc_core.messages.fields import (
     Awaited,
     CopyStatus,
     MessageId,
     MessageStatus,
     Metadata,
+    reason_of,
 )
 from msgsvc_core.messages.models import Message, MessageCopy
+from msgsvc_core.routing.models import SkippedReason
 
 
 class SendAnswer(ResponseModel):
@@ -45,35 +40,6 @@ class SendAnswer(ResponseModel):
         "queued",
         description="Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`.",
         examples=["queued"],
-    )
-
-
-class ButtonAnswer(ResponseModel):
-    """A button: either `url` or `data`."""
-
-    text: str = Field(description="Label.", examples=["Track the parcel"])
-    url: Url | None = Field(
-        description="Page that the button opens; null if it has `data`.",
-        examples=[f"{examples.SITE_URL}/orders/1207"],
-    )
-    data: str | None = Field(
-        description="What `button.clicked` carries; null if the button has a `url`.",
-        examples=[None],
-    )
-    style: ButtonStyle | None = Field(description=BUTTON_STYLE, examples=["primary"])
-
-
-class MediaAnswer(ResponseModel):
-    """The file of a message."""
-
-    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
-    url: Url = Field(
-        description="Where the file is fetched from.",
-        examples=[f"{examples.SITE_URL}/invoices/1207.pdf"],
-    )
-    filename: str | None = Field(
-        description="Name of a document that the recipient sees; null for the one in the URL.",
-        examples=["invoice-1207.pdf"],
     )
 
 
@@ -125,8 +91,8 @@ class PastStepAnswer(ResponseModel):
         )
 
 
-class MessageAnswer(ResponseModel):
-    """A message as the API shows it."""
+class _Delivery(ResponseModel):
+    """Which message it is, and what became of it."""
 
     message_id: MessageId
     subscriber_id: SubscriberId
@@ -136,8 +102,9 @@ class MessageAnswer(ResponseModel):
         " `unknown`: the connection broke while it was sent, so it may have arrived.",
         examples=["sent"],
     )
-    reason: Reason | None = Field(
-        description="Why it failed, for programs; null unless `status` is `failed` or `unknown`.",
+    reason: Reason | SkippedReason | None = Field(
+        description="Why it failed or was skipped, for programs; null unless `status` is `failed`,"
+        " `skipped` or `unknown`.",
         examples=[None],
     )
     error: str | None = Field(
@@ -150,15 +117,24 @@ class MessageAnswer(ResponseModel):
         " none.",
         examples=[1],
     )
-    text: str = Field(
-        description="What the recipient sees; of a template, with its variables filled in.",
-        examples=[TEXT_EXAMPLE],
-    )
-    format: Format = Field(description=FORMAT, examples=["plain"])
-    buttons: list[list[ButtonAnswer]] = Field(description=BUTTON_ROWS)
-    media: MediaAnswer | None = Field(
-        description="File shown with the text; null without one.", examples=[None]
-    )
+
+
+class MessageAnswer(
+    MediaPart[Annotated[MediaAnswer, Field(examples=[None])]],
+    ButtonsPart[list[list[ButtonAnswer]]],
+    TextPart[
+        Annotated[
+            str,
+            Field(
+                description="What the recipient sees; of a template, with its variables filled in.",
+                examples=[TEXT_EXAMPLE],
+            ),
+        ]
+    ],
+    _Delivery,
+):
+    """A message as the API shows it."""
+
     silent: bool = Field(
         description="Whether it is delivered without a notification sound.", examples=[False]
     )
@@ -217,25 +193,18 @@ class MessageAnswer(ResponseModel):
     @classmethod
     def of(cls, message: Message) -> "MessageAnswer":
         content = message.content
-        media = content.media
         return cls(
             message_id=message.message_id,
             subscriber_id=message.subscriber_id,
             channel=message.channel,
             status=message.status,
-            reason=message.reason and Reason(message.reason),
+            reason=reason_of(message.reason),
             error=message.error,
             attempts=message.attempts,
             text=content.text,
             format=content.format,
-            buttons=[
-                [
-                    ButtonAnswer(text=each.text, url=each.url, data=each.data, style=each.style)
-                    for each in row
-                ]
-                for row in content.buttons
-            ],
-            media=media and MediaAnswer(type=media.type, url=media.url, filename=media.filename),
+            buttons=ButtonAnswer.rows_of(content),
+            media=MediaAnswer.of(content.media),
             silent=content.silent,
             permission=message.permission,
             batch_id=message.batch_id,

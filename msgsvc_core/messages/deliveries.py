@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.outbound import OutboundBatch
-from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.channels.outbound.gates import OutboundBatch
+from msgsvc_core.channels.outbound.send_attempt import RetryPolicy, SendAttempt
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs.contract import Job, exponential
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message
+from msgsvc_core.routing.progress import Obstacle, find_obstacle
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -65,9 +66,10 @@ class DeliveryLoader:
     async def load(self, jobs: Sequence[Job]) -> list[Delivery]:
         """The deliveries of the jobs; deleted messages are omitted, and those that are at another step of
         their route."""
-        return await self._db.read_inline(partial(self._load, jobs))
+        return await self._db.read_inline(partial(self.load_in, jobs=jobs))
 
-    async def _load(self, jobs: Sequence[Job], tx: Tx) -> list[Delivery]:
+    async def load_in(self, tx: Tx, jobs: Sequence[Job]) -> list[Delivery]:
+        """As `load`, in a transaction."""
         keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
         messages = await store.find_many(tx, list(keys))
         receivers = {(message.project_id, message.subscriber_id) for message in messages}
@@ -97,38 +99,24 @@ def is_due(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> bool:
     return is_open and obstacle(batch, delivery, now_ms) is None
 
 
-def obstacle(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> str | None:
+def obstacle(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> Obstacle | None:
     """Why a queued message is skipped; None if not."""
     return why_skipped(delivery.message, delivery.subscriber, batch.channel, now_ms)
 
 
 def why_skipped(
     message: Message, subscriber: Subscriber | None, channel: Channel | None, now_ms: int
-) -> str | None:
+) -> Obstacle | None:
     """Why a queued message to a subscriber would be skipped now; None if not."""
-    if subscriber is None or subscriber.status != "active":
-        return "not subscribed"
-    return _why_obsolete(message, subscriber, now_ms) or _why_unreachable(
-        message, subscriber, channel
+    if subscriber is None:
+        return find_obstacle(status=None)
+    permission = message.permission
+    return find_obstacle(
+        status=subscriber.status,
+        # One who was split off: the message is for the rest of the person.
+        is_same_person=message.external_id in {None, subscriber.external_id},
+        is_expired=message.expires_at_ms is not None and message.expires_at_ms <= now_ms,
+        has_channel=channel is not None,
+        missing_permission=permission if permission not in subscriber.permissions else None,
+        has_same_bot=channel is None or subscriber.bot == channel.key,
     )
-
-
-def _why_obsolete(message: Message, subscriber: Subscriber, now_ms: int) -> str | None:
-    if message.external_id not in {None, subscriber.external_id}:
-        # They were split off; the message is for the rest of the person.
-        return "the subscriber is another person now"
-    if message.expires_at_ms is not None and message.expires_at_ms <= now_ms:
-        return "expired"
-    return None
-
-
-def _why_unreachable(
-    message: Message, subscriber: Subscriber, channel: Channel | None
-) -> str | None:
-    if channel is None:
-        return "its channel is gone"
-    if message.permission not in {None, *subscriber.permissions}:
-        return f"the permission {message.permission!r} is not granted"
-    if subscriber.bot != channel.key:
-        return "the person has gone over to another bot"
-    return None

@@ -3,7 +3,7 @@
 A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the process
 dies between the two, the outcome is not known; the message becomes `unknown` and is never sent again
 (decision 0075: no silent duplicates). On a platform that drops duplicates it is sent again, with the same key
-(docs/decisions/0057-exactly-once-delivery.md). A process that was only suspended records its results once its
+(docs/decisions/0007-crash-during-delivery.md). A process that was only suspended records its results once its
 calls end.
 """
 
@@ -17,11 +17,12 @@ from math import ceil
 
 import structlog
 
-from msgsvc_core.channels.concurrency import Slots
+from msgsvc_core.channels.buttons.fallbacks import ChannelSender
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.outbound import AHEAD_S, OutboundBatch, OutboundGates
-from msgsvc_core.channels.send_attempt import PATIENCE_S, Outcome, RetryPolicy
-from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.channels.outbound.concurrency import Slots
+from msgsvc_core.channels.outbound.gates import OutboundBatch, OutboundGates
+from msgsvc_core.channels.outbound.rate_limits import AHEAD_S
+from msgsvc_core.channels.outbound.send_attempt import PATIENCE_S, Outcome, RetryPolicy
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, Reschedule

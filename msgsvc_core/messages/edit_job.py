@@ -10,13 +10,16 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 
+from msgsvc_core.channels.buttons.fallbacks import ChannelSender
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.ordering import receiver_of
-from msgsvc_core.channels.outbound import OutboundBatch, OutboundGates
-from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
-from msgsvc_core.channels.words import ChannelSender
+from msgsvc_core.channels.health.overdue import GROUP, GROUPS, ClosedChannel
+from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.outbound.gates import OutboundBatch, OutboundGates
+from msgsvc_core.channels.outbound.ordering import receiver_of
+from msgsvc_core.channels.outbound.send_attempt import RetryPolicy, SendAttempt, run_by_chat
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Reschedule
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import edit_store, store
 from msgsvc_core.messages.edits import JOB, MessageChanges
@@ -36,6 +39,7 @@ class MessageEditor:
         self,
         *,
         clock: Clock,
+        jobs: JobQueue,
         gates: OutboundGates,
         subscribers: Subscribers,
         changes: MessageChanges,
@@ -44,6 +48,7 @@ class MessageEditor:
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
+        self._jobs = jobs
         self._gates = gates
         self._subscribers = subscribers
         self._changes = changes
@@ -177,10 +182,34 @@ class MessageEditor:
         else:
             await edit_store.record_deleted(tx, message, now_ms)
 
+    async def end_overdue(self, ctx: JobContext, closed: ClosedChannel) -> bool:
+        """Gives up changes that have waited for a closed channel for as long as a message may. See
+        `channels.health.overdue.WaitingWork`."""
+        max_wait_ms = self._retries.max_wait_ms
+        assert max_wait_ms is not None, "`delivery_retries` sets it"
+        until_ms = self._clock.now_ms() - max_wait_ms
+        if closed.since_ms > until_ms:
+            return True
+        failure = closed.failure(max_wait_ms)
+        for _ in range(GROUPS):
+            if ctx.stopping:
+                return False
+            async with ctx.transaction() as tx:
+                jobs = await self._jobs.take_overdue(
+                    tx, lane_of(closed.key), JOB, until_ms=until_ms, limit=GROUP
+                )
+                for job in jobs:
+                    await self._end(tx, job, failure)
+            if len(jobs) < GROUP:
+                return True
+        return False
+
     async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Records on the message that a change could not be made."""
+        # The reason is not given to the project: it may name hosts and files of the operator.
+        await self._end(tx, job, DeliveryError(Reason.UNKNOWN, "the service could not do it"))
+
+    async def _end(self, tx: Tx, job: Job, failure: DeliveryError) -> None:
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
         if message is not None:
-            # The reason is not given to the project: it may name hosts and files of the operator.
-            failure = DeliveryError(Reason.UNKNOWN, "the service could not do it")
             await self._settle(tx, job, message, None, failure)

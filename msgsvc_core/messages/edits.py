@@ -9,6 +9,7 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
@@ -18,6 +19,9 @@ from msgsvc_core.messages.bodies import EditBody
 from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import FinalStatus, Message
+from msgsvc_core.messages.outcomes import skipped_event
+from msgsvc_core.routing.models import SkippedReason
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
 
 #: The job that edits or deletes what was sent; `changing` runs it.
@@ -42,14 +46,18 @@ class MessageChanges:
         *,
         clock: Clock,
         jobs: JobQueue,
+        events: Events,
         metrics: Metrics,
         channels: Channels,
+        subscribers: Subscribers,
         batches: OutcomeCounter,
         limits: MessageLimits,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
+        self._events = events
         self._metrics = metrics
+        self._subscribers = subscribers
         self._channels = channels
         self._batches = batches
         self._limits = limits
@@ -114,11 +122,15 @@ class MessageChanges:
         now_ms = self._clock.now_ms()
         if not await edit_store.delete_queued(tx, message, now_ms):
             return False
-        ending = FinalStatus(message, "skipped", error="deleted")
-        ended = await store.finish(tx, [ending], now_ms)
-        count = self._metrics.count_deliveries
-        tx.on_commit(partial(count, 1, message.bot, "skipped"))
-        await self._batches.count(tx, [ending] if ended else [])
+        reason = str(SkippedReason.CANCELLED)
+        ending = FinalStatus(message, "skipped", reason=reason, error="deleted")
+        if await store.finish(tx, [ending], now_ms):
+            recipient = message.project_id, message.subscriber_id
+            person = (await self._subscribers.get_many(tx, [recipient])).get(recipient)
+            await self._events.emit_many(tx, [skipped_event(ending, person)])
+            count = self._metrics.count_deliveries
+            tx.on_commit(partial(count, 1, message.bot, "skipped", reason))
+            await self._batches.count(tx, [ending])
         return True
 
     async def blank(self, tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:

@@ -10,7 +10,16 @@ from msgsvc_core.api.types import (
     Time,
 )
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.messages.fields import BatchId, Failed, MessageId, Metadata, Sent, Skipped, Unknown
+from msgsvc_core.messages.fields import (
+    BatchId,
+    Failed,
+    MessageId,
+    Metadata,
+    Sent,
+    Skipped,
+    Unknown,
+)
+from msgsvc_core.routing.models import SkippedReason
 
 
 class DeliverySuccess(ResponseModel):
@@ -51,17 +60,19 @@ class DeliveryRead(DeliverySuccess):
 class DeliveryFailed(DeliverySuccess):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
-    `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
-    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On a
-    channel that reports failures later, it may follow `delivery.success`.
+    `status` is the message's: `failed`; `skipped` if it was not sent, e.g. because it had expired; or
+    `unknown` where the service can't tell whether it arrived. If that turns out later, the message's status
+    is corrected; `delivery.success` follows if it did arrive. On a channel that reports failures later, this
+    event may follow `delivery.success`.
     """
 
-    status: Literal["failed", "unknown"] = Field(
-        description="`unknown`: the connection broke while it was sent, so it may have arrived.",
+    status: Literal["failed", "unknown", "skipped"] = Field(
+        description="`unknown`: the connection broke while it was sent, so it may have arrived. `skipped`: no"
+        " attempt was made, for the `reason`.",
         examples=["failed"],
     )
-    reason: Reason = Field(
-        description="Why it failed, for programs.", examples=["user_blocked_bot"]
+    reason: Reason | SkippedReason = Field(
+        description="Why it failed or was skipped, for programs.", examples=["user_blocked_bot"]
     )
     retryable: bool | None = Field(
         description="Whether the same message could succeed later; null if `status` is `unknown`.",

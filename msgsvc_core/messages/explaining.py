@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.explaining import WaitingJobs, dead_letter, timeline_of
+from msgsvc_core.channels.health.explanation import WaitingJobs, dead_letter, timeline_of
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
@@ -18,6 +18,7 @@ from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import Message
 from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
+from msgsvc_core.routing.progress import Obstacle
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry.explanations import (
@@ -148,7 +149,7 @@ class MessageExplainer:
         return _ended(message, jobs)
 
     async def _queued(
-        self, tx: Tx, message: Message, skipped: str | None, jobs: Sequence[JobView]
+        self, tx: Tx, message: Message, skipped: Obstacle | None, jobs: Sequence[JobView]
     ) -> str:
         if not jobs:
             return (
@@ -158,7 +159,7 @@ class MessageExplainer:
             return f"Not moving: its delivery job {dead_letter(jobs[0])}."
         reason = await self._waiting.reason(tx, jobs[0])
         if skipped is not None:
-            return f"Will be skipped: {skipped}. Until then it waits: {reason}."
+            return f"Will be skipped: {skipped.text}. Until then it waits: {reason}."
         # That of the platform; the job has that of the service.
         error = f" The last attempt failed: {message.error}." if message.error else ""
         return f"Waiting: {reason}.{error}"

@@ -2,15 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from msgsvc_core.api import examples
-from msgsvc_core.kernel.visible_text import check_visible
+from msgsvc_core.channels.failures import Reason
+from msgsvc_core.routing.models import SkippedReason
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
-#: Maximum bytes of a button's data, which every platform supports (decision 0075).
-BUTTON_DATA_BYTES = 64
+
+def reason_of(stored: str | None) -> Reason | SkippedReason | None:
+    """The reason of a message's outcome; None while it has none, if it was sent, or was skipped by an earlier
+    release."""
+    if stored is None:
+        return None
+    return SkippedReason(stored) if stored in set(SkippedReason) else Reason(stored)
+
 
 #: Maximum bytes of `metadata` as JSON.
 METADATA_BYTES = 4096
@@ -33,25 +40,6 @@ Metadata = Annotated[
     dict[str, Any] | None,
     Field(description="That of `POST /v1/send`.", examples=[{"order_id": "1207"}]),
 ]
-
-
-#: Of a button's style, in bodies and answers.
-BUTTON_STYLE = (
-    "Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for"
-    " the messenger's own colour."
-)
-
-
-MessageText = Annotated[str, Field(min_length=1), AfterValidator(check_visible)]
-
-#: What bodies of messages have in common.
-FORMAT = (
-    "Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and"
-    " headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines."
-)
-BUTTON_ROWS = "Rows of buttons under the message, from top to bottom."
-MEDIA = "File that is shown with the text."
-TEXT_EXAMPLE = "Hi Ann, your order 1207 is on its way."
 
 
 #: What ends a step of a route after the messenger has accepted the message.

@@ -11,8 +11,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.outbound import OutboundGate
-from msgsvc_core.channels.send_attempt import Outcome
+from msgsvc_core.channels.outbound.gate import OutboundGate
+from msgsvc_core.channels.outbound.send_attempt import Outcome
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, Reschedule

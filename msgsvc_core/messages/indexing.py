@@ -2,7 +2,7 @@
 
 SQLite writes whole pages, and each message of a batch has its subscriber on another page of that index. When
 added by the thousand, many share a page, and no request or delivery waits for it. Until then a message is
-found by the index of those that are not added yet. See docs/decisions/0049-indexing-messages.md.
+found by the index of those that are not added yet. See docs/decisions/0012-group-commit.md.
 """
 
 from collections.abc import Callable, Sequence

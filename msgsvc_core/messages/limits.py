@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import value_object

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.outbound import OutboundBatch
-from msgsvc_core.channels.send_attempt import SendAttempt
+from msgsvc_core.channels.outbound.gates import OutboundBatch
+from msgsvc_core.channels.outbound.send_attempt import SendAttempt
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.jobs.contract import Job
@@ -20,6 +20,8 @@ from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.deliveries import Delivery, is_of_step, obstacle
 from msgsvc_core.messages.fields import CopyStatus, MessageStatus
 from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
+from msgsvc_core.routing.models import SkippedReason
+from msgsvc_core.routing.progress import Obstacle
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
@@ -43,7 +45,7 @@ class RoutedOutcomes(Protocol):
     def copy_of(self, message: Message, status: CopyStatus, **fields: Any) -> MessageCopy: ...
 
     async def skip(
-        self, tx: Tx, skipped: Sequence[tuple[Delivery, str | None]]
+        self, tx: Tx, skipped: Sequence[tuple[Delivery, Obstacle]]
     ) -> list[FinalStatus]: ...
 
 
@@ -101,50 +103,57 @@ class MessageOutcomes:
         if not deliveries:
             return []
         now_ms = self._clock.now_ms()
-        deliveries, routed = _by_route(deliveries)
+        return await self.end_unsent(
+            tx, [(each, obstacle(batch, each, now_ms)) for each in deliveries]
+        )
+
+    async def end_unsent(
+        self, tx: Tx, unsent: Sequence[tuple[Delivery, Obstacle | None]]
+    ) -> list[FinalStatus]:
+        """Ends messages that are skipped, each with the reason, and those during whose delivery a runner
+        crashed, without one."""
+        plain = [each for each in unsent if each[0].message.route_id is None]
         statuses: list[FinalStatus] = []
-        in_doubt: list[Delivery] = []
-        for delivery in deliveries:
-            message = delivery.message
+        ended: list[tuple[Delivery, NewEvent]] = []
+        for delivery, why in plain:
+            message, person = delivery.message, delivery.subscriber
             if delivery.in_doubt and message.status in {"sending", "queued"}:
                 error = DIED if message.error is None else message.error
                 statuses.append(FinalStatus(message, "unknown", reason="unknown", error=error))
-                in_doubt.append(delivery)
-            elif message.status == "queued":
-                reason = obstacle(batch, delivery, now_ms)
-                statuses.append(FinalStatus(message, "skipped", error=reason))
-        finished = await store.finish(tx, statuses, now_ms)
+                failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
+                ended.append((delivery, failure_event(message, person, failure, in_doubt=True)))
+            elif message.status == "queued" and why is not None:
+                status = FinalStatus(message, "skipped", reason=str(why.reason), error=why.text)
+                statuses.append(status)
+                ended.append((delivery, skipped_event(status, person)))
+        finished = await store.finish(tx, statuses, self._clock.now_ms())
+        statuses = [each for each in statuses if each.message.message_id in finished]
         tx.on_commit(partial(self.count_outcomes, statuses))
-        failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
         await self._events.emit_many(
             tx,
             [
-                _in_trace(
-                    each.job,
-                    failure_event(each.message, each.subscriber, failure, in_doubt=True),
-                )
-                for each in in_doubt
-                if each.message.message_id in finished
+                _in_trace(delivery.job, event)
+                for delivery, event in ended
+                if delivery.message.message_id in finished
             ],
         )
-        ended = [each for each in statuses if each.message.message_id in finished]
-        return [*ended, *await self._settle_routed(tx, batch, routed)]
+        routed = [each for each in unsent if each[0].message.route_id is not None]
+        return [*statuses, *await self._end_routed(tx, routed)]
 
-    async def _settle_routed(
-        self, tx: Tx, batch: OutboundBatch, routed: Sequence[Delivery]
+    async def _end_routed(
+        self, tx: Tx, routed: Sequence[tuple[Delivery, Obstacle | None]]
     ) -> list[FinalStatus]:
-        """Ends steps that are skipped, and those during whose call a runner crashed."""
+        """As `end_unsent`, of steps of routes."""
         if not routed:
             return []
-        now_ms = self._clock.now_ms()
-        in_doubt = [each for each in routed if each.in_doubt]
+        in_doubt = [each for each, _ in routed if each.in_doubt]
         for delivery in in_doubt:
             error = delivery.message.error or DIED
             delivery.failure = DeliveryError(Reason.UNKNOWN, error, in_doubt=True)
         skipped = [
-            (each, obstacle(batch, each, now_ms))
-            for each in routed
-            if not each.in_doubt and each.message.status == "queued"
+            (each, why)
+            for each, why in routed
+            if not each.in_doubt and each.message.status == "queued" and why is not None
         ]
         ended = await self._routed.settle(tx, in_doubt)
         ended += await self._routed.skip(tx, skipped)
@@ -379,6 +388,27 @@ def failure_event(
             "reason": str(reason),
             **flags,
             "error": failure.text,
+        },
+        subscriber,
+    )
+
+
+def skipped_event(end: FinalStatus, subscriber: Subscriber | None) -> NewEvent:
+    """`delivery.failed` of a message that was skipped."""
+    message = end.message
+    return NewEvent(
+        message.project_id,
+        "delivery.failed",
+        {
+            "message_id": message.message_id,
+            "batch_id": message.batch_id,
+            "job_id": message.job_id,
+            "metadata": message.metadata,
+            "status": "skipped",
+            "reason": end.reason or str(SkippedReason.NO_SUBSCRIBER),
+            "retryable": False,
+            "should_unsubscribe": False,
+            "error": end.error or "",
         },
         subscriber,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgsvc_core.channels.buttons.fallbacks import links_of, replies_of
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.look import MessengerLook
-from msgsvc_core.channels.words import links_of, replies_of
 from msgsvc_core.content.markup import Span, visible_length
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
@@ -85,7 +85,7 @@ def _preview(
     channel: Channel, message: OutgoingMessage, refused: str | None, text_length: int
 ) -> Preview:
     takes = channel.capabilities
-    most, is_caption = takes.max_text_length, False
+    most, is_caption = channel.text_limit(message), False
     if message.media is not None and takes.max_caption_length is not None:
         most, is_caption = takes.max_caption_length, True
     is_native = takes.buttons in {"native", "pages"}

@@ -1,6 +1,6 @@
 """What platforms report of messages that they have accepted: that they arrived, were read, or failed."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -30,11 +30,15 @@ BACKOFF = exponential(first_s=1, factor=4, max_s=300)
 #: How far back a report of everything up to a message goes: days, and messages of one person.
 EARLIER_DAYS, EARLIER_MOST = 30, 1_000
 
+#: Stops a bot, by its key, with the platform's words and the time of the report (`ChannelStates`).
+StopBot = Callable[[Tx, str, str, int], Awaitable[bool]]
+
 log = structlog.get_logger(__name__)
 
 
 class DeliveryReports:
-    """Records reports. `counters` are told of messages that failed after they were counted as sent."""
+    """Records reports. `counters` are told of messages that failed after they were counted as sent;
+    `stop_bot` is awaited if the platform takes no more messages of the bot."""
 
     def __init__(
         self,
@@ -46,7 +50,9 @@ class DeliveryReports:
         outcomes: MessageOutcomes,
         counters: Sequence[SentCounter],
         routes: RouteProgress,
+        stop_bot: StopBot,
     ) -> None:
+        self._stop_bot = stop_bot
         self._routes = routes
         self._clock = clock
         self._jobs = jobs
@@ -67,8 +73,12 @@ class DeliveryReports:
         known = await self._record(tx, channel, report)
         if report.up_to_ms is not None and report.state in {"delivered", "read"}:
             await self._record_earlier(tx, channel, report)
+        now_ms = self._clock.now_ms()
+        if report.state == "failed" and report.reason is Reason.BOT_BANNED:
+            # This message has failed; those that are queued wait.
+            at_ms = now_ms if report.at_ms is None else report.at_ms
+            await self._stop_bot(tx, channel, report.detail, at_ms)
         if not known and report.message_ref:
-            now_ms = self._clock.now_ms()
             await self._jobs.enqueue(
                 tx, NewJob(JOB, _payload(channel, report, now_ms), run_at_ms=now_ms + _wait_ms(1))
             )

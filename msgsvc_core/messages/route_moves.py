@@ -21,16 +21,36 @@ from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.fields import CopyStatus, MessageStatus
 from msgsvc_core.messages.models import FinalStatus, Message, MessageCopy
-from msgsvc_core.messages.outcomes import failure_event, final_status, success_event
+from msgsvc_core.messages.outcomes import (
+    failure_event,
+    final_status,
+    skipped_event,
+    success_event,
+)
 from msgsvc_core.messages.route_store import State
 from msgsvc_core.routing import RouteChooser, RouteStep
 from msgsvc_core.routing.choosing import Asked
-from msgsvc_core.routing.models import Candidate, Choice, SkippedStep
+from msgsvc_core.routing.models import Candidate, Choice, SkippedReason, SkippedStep
+from msgsvc_core.routing.progress import (
+    LATE,
+    End,
+    Obstacle,
+    Try,
+    Wait,
+    deadline_ms,
+    ending,
+    following,
+    goes_on,
+    is_done,
+)
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 
 #: Why a message ends whose person was erased while it waited.
 GONE = "the subscriber is gone"
+
+#: Of a message that is over, or whose person is being erased: no step is left.
+NOTHING = Choice()
 
 #: The job that looks at a step after its time.
 DEADLINE = "message.route"
@@ -77,14 +97,10 @@ class RouteMoves:
         moving: list[tuple[Message, MessageCopy | None]] = []
         for delivery in deliveries:
             message, copy = delivery.message, self._outcome(delivery)
-            step = _step_of(message)
-            is_last = message.route_step == len(message.steps) - 1
-            if copy.status == "sent" and step.until != "sent" and not is_last:
-                waiting.append((delivery, copy))
-            elif copy.status == "failed" or (
-                copy.status == "unknown" and step.on_unknown == "continue"
-            ):
+            if goes_on(_step_of(message), copy.status):
                 moving.append((message, copy))
+            elif isinstance(_following(message, copy), Wait):
+                waiting.append((delivery, copy))
             else:
                 ending.append((message, copy))
         return [
@@ -93,13 +109,14 @@ class RouteMoves:
             *await self._go_on(tx, moving, "calling"),
         ]
 
-    async def skip(
-        self, tx: Tx, skipped: Sequence[tuple[Delivery, str | None]]
-    ) -> list[FinalStatus]:
+    async def skip(self, tx: Tx, skipped: Sequence[tuple[Delivery, Obstacle]]) -> list[FinalStatus]:
         """Steps whose person can't be written to any more, each with the reason."""
         over = [
-            (delivery.message, self._copy(delivery.message, "skipped", error=why))
-            for delivery, why in skipped
+            (
+                each.message,
+                self._copy(each.message, "skipped", reason=str(why.reason), error=why.text),
+            )
+            for each, why in skipped
         ]
         return await self._go_on(tx, over, "queued")
 
@@ -119,12 +136,15 @@ class RouteMoves:
     ) -> list[FinalStatus]:
         """As `go_on`, of many messages."""
         choices = await self._choose(tx, [message for message, _ in over])
-        chosen = list(zip(over, choices, strict=True))
-        await self._move(tx, [each for each in chosen if each[1].candidates], state)
+        moving: list[tuple[tuple[Message, MessageCopy | None], Choice]] = []
+        exhausted: list[tuple[tuple[Message, MessageCopy | None], Choice]] = []
+        for each, choice in zip(over, choices, strict=True):
+            is_next = isinstance(_following(*each, choice), Try)
+            (moving if is_next else exhausted).append((each, choice))
+        await self._move(tx, moving, state)
         ended = [
             await self._exhaust(tx, message, state, copy, choice)
-            for (message, copy), choice in chosen
-            if not choice.candidates
+            for (message, copy), choice in exhausted
         ]
         return [end for end in ended if end is not None]
 
@@ -136,7 +156,7 @@ class RouteMoves:
         over = [*copies, *([] if copy is None else [copy])]
         if all(each.subscriber_id is None for each in over):
             # What was sent is gone, with the person who got it.
-            over.append(self._copy(message, "skipped", error=GONE))
+            over.append(self._gone(message))
         later = [_passed_over(skip, self._clock.now_ms()) for skip in choice.skipped]
         end = _ending([*over, *later])
         # As of the last step that was tried: it is the one that the message shows.
@@ -150,17 +170,7 @@ class RouteMoves:
     async def stop(self, tx: Tx, message: Message, copy: MessageCopy | None) -> FinalStatus | None:
         """Ends a message without a further step, as what was accepted or may have arrived. `copy` is what
         became of the step that it is at, if that is not recorded."""
-        copies = await route_store.find_copies(tx, message)
-        over = [*copies, *([] if copy is None else [copy])]
-        if all(each.subscriber_id is None for each in over):
-            over.append(self._copy(message, "skipped", error=GONE))
-        end = _ending(over)
-        if not await self._finish(tx, message, "open", end):
-            return None
-        if copy is not None:
-            await route_store.put_copies(tx, [(message, copy, None)])
-        [told] = await self._tell(tx, [(message, end)])
-        return told
+        return await self._exhaust(tx, message, "open", copy, NOTHING)
 
     async def end_by(self, tx: Tx, message: Message, copy: MessageCopy) -> FinalStatus | None:
         """Ends a route by a copy that was sent, at this step or an earlier one; None if it has ended."""
@@ -237,7 +247,7 @@ class RouteMoves:
         known = {each.step for each in await route_store.find_copies(tx, message)}
         if copy.status == "sent" or copy.step not in known:
             await route_store.put_copies(tx, [(message, copy, None)])
-        ends = copy.status == "sent" and message.steps[copy.step].until == "sent"
+        ends = copy.status == "sent" and is_done(message.steps[copy.step], "sent")
         return await self.end_by(tx, now, copy) if ends and now.route_step > copy.step else None
 
     async def _choose(self, tx: Tx, messages: Sequence[Message]) -> list[Choice]:
@@ -264,7 +274,7 @@ class RouteMoves:
         ]
         choices = await self._chooser.choose_many(tx, asked, now_ms=now_ms)
         by_key = {each.key: choice for (each, _), choice in zip(found, choices, strict=True)}
-        return [by_key.get(each.key, Choice((), ())) for each in messages]
+        return [by_key.get(each.key, NOTHING) for each in messages]
 
     async def _move(
         self,
@@ -272,16 +282,13 @@ class RouteMoves:
         chosen: Sequence[tuple[tuple[Message, MessageCopy | None], Choice]],
         state: State,
     ) -> None:
-        """To the first step of each choice."""
+        """To the first step of each choice that can be used."""
         now_ms = self._clock.now_ms()
-        following = {
-            message.key: _at(message, choice.candidates[0]) for (message, _), choice in chosen
-        }
-        moves = [(message, following[message.key]) for (message, _), _ in chosen]
+        moves = [(message, _at(message, choice.candidates[0])) for (message, _), choice in chosen]
         moved = await route_store.move(tx, moves, state)
         copies: list[tuple[Message, MessageCopy, str | None]] = []
         jobs: list[NewJob] = []
-        for (message, copy), choice in chosen:
+        for ((message, copy), choice), (_, at_next) in zip(chosen, moves, strict=True):
             if message.key not in moved:
                 continue
             if copy is not None:
@@ -291,7 +298,7 @@ class RouteMoves:
                 for skip in choice.skipped
                 if skip.step < choice.candidates[0].step
             ]
-            jobs += _jobs_of(following[message.key], now_ms)
+            jobs += _jobs_of(at_next, now_ms)
         await route_store.put_copies(tx, copies)
         await self._jobs.enqueue(tx, *jobs)
 
@@ -299,7 +306,7 @@ class RouteMoves:
         """Ends the message as the copy is, which the message shows from now on."""
         fields: dict[str, Any] = {
             "status": copy.status,
-            "reason": copy.reason if copy.status in {"failed", "unknown"} else None,
+            "reason": None if copy.status == "sent" else copy.reason,
             "error": copy.error,
             "message_ref": copy.message_ref,
             "waits_for": None,
@@ -326,17 +333,20 @@ class RouteMoves:
     ) -> list[FinalStatus]:
         """Emits the events of messages that have ended."""
         ends = [_end_of(message, copy) for message, copy in ended]
-        told = [each for each in ends if each.status != "skipped"]
-        recipients = [(each.message.project_id, each.message.subscriber_id) for each in told]
+        recipients = [(each.message.project_id, each.message.subscriber_id) for each in ends]
         people = await self._subscribers.get_many(tx, recipients) if recipients else {}
         await self._events.emit_many(
             tx,
             [
                 _event(each, people.get(recipient))
-                for each, recipient in zip(told, recipients, strict=True)
+                for each, recipient in zip(ends, recipients, strict=True)
             ],
         )
         return ends
+
+    def _gone(self, message: Message) -> MessageCopy:
+        reason = str(SkippedReason.NO_SUBSCRIBER)
+        return self._copy(message, "skipped", reason=reason, error=GONE)
 
     def _copy(
         self,
@@ -360,6 +370,15 @@ class RouteMoves:
         )
 
 
+def _following(
+    message: Message, copy: MessageCopy | None, choice: Choice = NOTHING
+) -> Try | Wait | End:
+    """What follows on the step of a message."""
+    assert message.route_step is not None, "it has a route"
+    status = LATE if copy is None else copy.status
+    return following(message.steps, message.route_step, status, choice.obstacles)
+
+
 def _jobs_of(message: Message, now_ms: int) -> list[NewJob]:
     """The jobs of a message that begins a step."""
     payload = {
@@ -369,9 +388,8 @@ def _jobs_of(message: Message, now_ms: int) -> list[NewJob]:
     }
     project_id, lane = message.project_id, lane_of(message.bot)
     jobs = [NewJob(JOB, payload, lane=lane, priority=NORMAL, project_id=project_id)]
-    within_s = _step_of(message).within_s
-    if within_s is not None and message.route_step != len(message.steps) - 1:
-        run_at_ms = now_ms + within_s * 1000
+    run_at_ms = deadline_ms(message.steps, cast(int, message.route_step), now_ms)
+    if run_at_ms is not None:
         jobs.append(NewJob(DEADLINE, payload, run_at_ms=run_at_ms, project_id=project_id))
     return jobs
 
@@ -411,6 +429,8 @@ def _end_of(message: Message, copy: MessageCopy) -> FinalStatus:
 def _event(end: FinalStatus, person: Subscriber | None) -> NewEvent:
     if end.status == "sent":
         return success_event(end.message, person)
+    if end.status == "skipped":
+        return skipped_event(end, person)
     is_unknown = end.status == "unknown"
     reason = Reason(end.reason or Reason.UNKNOWN)
     failure = DeliveryError(reason, end.error or "", in_doubt=is_unknown)
@@ -424,7 +444,7 @@ def _passed_over(skip: SkippedStep, now_ms: int) -> MessageCopy:
         subscriber_id=None,
         bot=None,
         status="skipped",
-        reason=skip.reason,
+        reason=str(skip.reason),
         error=None,
         message_ref=None,
         finished_at_ms=now_ms,
@@ -432,17 +452,11 @@ def _passed_over(skip: SkippedStep, now_ms: int) -> MessageCopy:
 
 
 def _ending(copies: Sequence[MessageCopy]) -> MessageCopy:
-    """How a route ends that has no further step: as what was accepted, even if nobody reported more; else as
-    what may have arrived; else as the last step that failed, with the reasons of all."""
-    tried = [copy for copy in copies if copy.subscriber_id is not None]
-    for status in ("sent", "unknown"):
-        found = [copy for copy in tried if copy.status == status]
-        if found:
-            return found[-1]
-    failed = [copy for copy in tried if copy.status == "failed"]
-    why = "; ".join(f"{copy.channel}: {copy.error or copy.reason}" for copy in copies)
-    if failed:
-        reason = failed[-1].reason
-        is_known = reason in {str(each) for each in Reason}
-        return replace(failed[-1], reason=reason if is_known else str(Reason.UNKNOWN), error=why)
-    return replace(tried[-1], error=why)
+    """How a route ends that has no further step; what failed, with the reasons of all."""
+    end = ending(copies)
+    if end.copy.status in {"sent", "unknown"}:
+        return end.copy
+    reason = end.copy.reason
+    if end.copy.status == "failed" and reason not in {str(each) for each in Reason}:
+        reason = str(Reason.UNKNOWN)
+    return replace(end.copy, reason=reason, error=end.why)

@@ -13,16 +13,10 @@ from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.fields import NOT_IN_TIME
 from msgsvc_core.messages.models import FinalStatus, Message
 from msgsvc_core.messages.route_moves import DEADLINE, RouteMoves
-from msgsvc_core.routing.models import Until
+from msgsvc_core.routing.progress import goes_on, is_done
 
 #: Seconds after which a step is looked at again whose call was in progress at its deadline.
 CALL_S = 5.0
-
-#: What a report says of a step that waits for another.
-_ENDS: dict[str, frozenset[Until]] = {
-    "delivered": frozenset({"delivered"}),
-    "read": frozenset({"delivered", "read"}),
-}
 
 
 class RouteProgress:
@@ -49,7 +43,7 @@ class RouteProgress:
         await route_store.mark_copy(tx, message, step, "delivered_at_ms", at_ms)
         if report.state == "read":
             await route_store.mark_copy(tx, message, step, "read_at_ms", at_ms)
-        if message.steps[step].until in _ENDS[report.state]:
+        if report.state != "failed" and is_done(message.steps[step], report.state):
             await self._end(tx, message, step)
 
     async def fail(
@@ -134,19 +128,18 @@ class RouteProgress:
         step = message.steps[message.route_step or 0]
         if message.status == "sending" and message.waits_for is None:
             return CALL_S
-        in_doubt = message.status == "queued" and message.reason == Reason.UNKNOWN
-        if in_doubt and step.on_unknown == "stop":
+        if message.status == "queued" and not goes_on(step, _left_as(message)):
             return float(step.within_s or CALL_S)
         return None
 
     async def _leave(self, tx: Tx, message: Message) -> FinalStatus | None:
         if message.waits_for is not None:
             return await self._moves.go_on(tx, message, "waiting", None)
-        in_doubt = message.reason == Reason.UNKNOWN
+        status = _left_as(message)
         copy = self._moves.copy_of(
             message,
-            "unknown" if in_doubt else "failed",
-            reason=str(Reason.UNKNOWN) if in_doubt else NOT_IN_TIME,
+            status,
+            reason=str(Reason.UNKNOWN) if status == "unknown" else NOT_IN_TIME,
             error=message.error or "it was not sent in the time of its step",
         )
         return await self._moves.go_on(tx, message, "queued", copy)
@@ -165,6 +158,11 @@ class RouteProgress:
     async def _count(self, tx: Tx, end: FinalStatus | None) -> None:
         if end is not None:
             await self._batches.count(tx, [end])
+
+
+def _left_as(message: Message) -> Literal["unknown", "failed"]:
+    """What becomes of a step that was not sent in its time."""
+    return "unknown" if message.reason == Reason.UNKNOWN else "failed"
 
 
 def _is_at(message: Message, job: Job) -> bool:

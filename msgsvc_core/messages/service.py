@@ -10,7 +10,7 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import OutgoingMessage, ReplyTarget
 from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.db.counting import MOST_COUNTED, Count
 from msgsvc_core.events import Events
@@ -69,13 +69,21 @@ class Messages:
         return message
 
     async def queue(
-        self, tx: Tx, project_id: str, body: SendBody, *, thread: str | None = None
+        self,
+        tx: Tx,
+        project_id: str,
+        body: SendBody,
+        *,
+        thread: str | None = None,
+        in_reply_to: ReplyTarget | None = None,
+        by_person: bool = False,
     ) -> Message:
         """Queues a message in `tx`, together with the caller's other writes; into that thread of the
-        recipient's chat."""
+        recipient's chat. `in_reply_to` and `by_person` are those of `OutgoingMessage`."""
         unit = WriteBatch()
         judged = await self.judge(project_id, body, tx)
-        judged = replace(judged, content=judged.content.in_thread(thread))
+        content = judged.content.in_thread(thread).replying_to(in_reply_to)
+        judged = replace(judged, content=content.from_person() if by_person else content)
         message = self.put(unit, project_id, body, judged)
         await tx.write(unit)
         return message

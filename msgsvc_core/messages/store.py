@@ -180,6 +180,19 @@ async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
     return [_message(row) for row in rows]
 
 
+async def lock_expired(tx: Tx, now_ms: int, limit: int) -> list[Message]:
+    """Up to `limit` queued messages of all projects whose time is over, the earliest first; nobody changes
+    them until the transaction ends. Those that somebody else is changing are left out."""
+    locked = " FOR UPDATE SKIP LOCKED" if tx.dialect == "postgresql" else ""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_messages WHERE status = 'queued' AND expires_at_ms IS NOT NULL"
+        " AND expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT :most"
+        f"{locked}",
+        {"now_ms": now_ms, "most": limit},
+    )
+    return [_message(row) for row in rows]
+
+
 async def mark_sending(
     tx: Tx, messages: Sequence[Message], *, repeats: bool = False
 ) -> dict[str, OutgoingMessage | None]:

@@ -376,7 +376,7 @@ def _chats() -> None:
 
 def _messages() -> None:
     # On SQLite a message is entered into the index by subscriber later, many at a time: it writes whole
-    # pages, and each message goes to another one (docs/decisions/0049-indexing-messages.md).
+    # pages, and each message goes to another one (docs/decisions/0012-group-commit.md).
     filed = [sa.Column("filed", sa.SmallInteger)] if _is_sqlite() else []
     op.create_table(
         "core_messages",
@@ -538,7 +538,7 @@ def _recipients() -> None:
     erasing one finds their rows; the index by mailing is what the walk goes along. An index by every
     status is left out on purpose: each row changes its status once, and would be written twice. On
     PostgreSQL no index names `status`, and pages have room: so the change from `queued` to `sent` writes no
-    index at all (docs/decisions/0093-postgresql-writes.md)."""
+    index at all (docs/decisions/0012-group-commit.md)."""
     op.create_table(
         "core_recipients",
         sa.Column("project_id", Id, primary_key=True),

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from msgsvc_core.security.http_urls import origin_of
 
+#: What no page of ours uses, so that nothing on one can ask for it.
+NO_DEVICES = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
+
 
 def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ()) -> dict[str, str]:
     """A content security policy with resources from this host only, no inline scripts, and no framing.
@@ -22,6 +25,7 @@ def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ())
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": NO_DEVICES,
         "Cache-Control": "no-store",
         "Vary": "Accept-Language, Cookie",
     }

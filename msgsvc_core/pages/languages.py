@@ -4,6 +4,10 @@ from collections.abc import Sequence
 
 from msgsvc_core.kernel.i18n import LANGUAGES, closest
 
+#: Languages of an `Accept-Language` header that are looked at. Browsers name some ten at most; a header of
+#: 32 KiB could name 16,000.
+MOST_LIKED = 50
+
 
 def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str | None:
     """The one of `languages` that the browser likes best; None if it asks for none of them.
@@ -11,7 +15,7 @@ def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str
     >>> preferred("de-DE, ru;q=0.8, en;q=0.9")
     'en'
     """
-    liked = [_liked(part) for part in accept_language.split(",")]
+    liked = [_liked(part) for part in accept_language.split(",", MOST_LIKED)[:MOST_LIKED]]
     # `sorted` is stable: equally preferred languages keep their order.
     for quality, tag in sorted(liked, key=lambda one: -one[0]):
         if quality > 0 and (found := known(tag, languages)) is not None:

@@ -55,6 +55,16 @@ class AccountDirectory:
     def __init__(self, *, source: Callable[[], AccountSource | None]) -> None:
         self._find_source = source
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether a loaded plugin keeps accounts."""
+        return self._find_source() is not None
+
+    async def find_sole(self, tx: Tx) -> AccountSummary | None:
+        """The only account there is; None if there are several or none."""
+        found = await self.page(tx, "", None, 2)
+        return found[0] if len(found) == 1 else None
+
     async def find(self, tx: Tx, account_id: str) -> AccountSummary:
         """Raises `NotFound`."""
         found = (await self.find_many(tx, [account_id])).get(account_id)

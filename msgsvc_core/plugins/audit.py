@@ -9,6 +9,7 @@ from typing import Any
 
 from msgsvc_core.api.context import CallerKey
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.i18n import Title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,19 @@ class AuditRecord:
     target: str | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     ip: str = ""
+
+
+#: What the core's commands record.
+COMMANDS: Mapping[str, Title] = {
+    "broadcast.cancel": lambda _: _("Broadcast cancelled"),
+    "broadcast.pause": lambda _: _("Broadcast paused"),
+    "broadcast.resume": lambda _: _("Broadcast resumed"),
+    "key.create": lambda _: _("API key created"),
+    "key.revoke": lambda _: _("API key revoked"),
+    "member.add": lambda _: _("Member added"),
+    "project.create": lambda _: _("Project created"),
+    "project.give": lambda _: _("Project transferred"),
+}
 
 
 class AuditLog:

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.billing import BillingGate
-from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.config.settings import Section, Settings
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
+from msgsvc_core.config.sections import Section
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Database
 from msgsvc_core.events import Events
+from msgsvc_core.files.media import MediaFiles
 from msgsvc_core.files.service import Files
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.i18n import Texts, Title
 from msgsvc_core.limits import Limiter
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.members.service import Members
@@ -33,9 +35,6 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_core.telemetry import Metrics
 
-if TYPE_CHECKING:
-    from msgsvc_core.files.media import MediaFiles
-
 S = TypeVar("S", bound=Section)
 
 
@@ -50,6 +49,8 @@ class Peers:
     areas: Callable[[], Sequence[Pages]]
     #: All endpoints of the API, available once every plugin has registered its own.
     endpoints: Callable[[], Sequence[Endpoint]]
+    #: Titles of the changes that the core and all plugins record themselves, by action.
+    audited: Callable[[], Sequence[Mapping[str, Title]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +83,8 @@ class PluginContext:
     templates: Templates
     routes: Routes
     mailings: Mailings
-    #: Creates the client that fetches files by URL on first use, since importing it takes megabytes.
-    media: "Callable[[], MediaFiles]"
+    #: Returns the client that fetches files by URL.
+    media: Callable[[], MediaFiles]
     sections: Mapping[str, Section]
     peers: Peers
 

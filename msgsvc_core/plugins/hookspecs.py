@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from msgsvc_core.files import StoredFile
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
     from msgsvc_core.kernel.errors import ApiError
+    from msgsvc_core.kernel.i18n import Title
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.members.models import Member, Role
     from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
@@ -145,6 +146,17 @@ class HookSpecs:
         """
 
     @hookspec
+    async def on_sign_in_denied(
+        self, tx: "Tx", project_id: str, source: str, source_id: str
+    ) -> None:
+        """The person pressed Cancel, or a wrong number, in their messenger. Async; in the transaction that
+        ends the sign-in.
+
+        `source` and `source_id` are those of `PageSignIn` or `DirectSignIn`. The plugin with the hook
+        `register_sign_ins` calls it, more than once if somebody starts again on the same page.
+        """
+
+    @hookspec
     def register_lanes(self) -> "Sequence[LaneSpec]":
         """Prefixes of job lanes, with their concurrency. Plain."""
 
@@ -169,6 +181,11 @@ class HookSpecs:
 
         Called only if a dashboard plugin is loaded.
         """
+
+    @hookspec
+    def register_audited(self) -> "Mapping[str, Title]":
+        """Titles of the changes that the plugin records by `service.audit`, e.g. in a command, by action.
+        Pages and endpoints declare theirs. Plain; after `register_services`."""
 
     @hookspec
     def register_explainers(self) -> "Sequence[Explainer]":

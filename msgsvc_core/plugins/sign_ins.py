@@ -4,7 +4,7 @@ A plugin that lets other software sign people in, e.g. an OpenID provider, opens
 or asks a known subscriber directly, and learns who answered. Without such a plugin nobody can sign in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -133,8 +133,14 @@ class SignInSource(Protocol):
 class SignIns:
     """Sign-ins through the plugin that provides them."""
 
-    def __init__(self, *, source: Callable[[], SignInSource | None]) -> None:
+    def __init__(
+        self,
+        *,
+        source: Callable[[], SignInSource | None],
+        on_denied: Callable[[Tx, str, str, str], Awaitable[None]],
+    ) -> None:
         self._find_source = source
+        self._on_denied = on_denied
 
     @property
     def is_available(self) -> bool:
@@ -160,6 +166,10 @@ class SignIns:
     async def take(self, tx: Tx, project_id: str, session_id: str) -> SignedIn | None:
         """As `SignInSource.take`."""
         return await self._source.take(tx, project_id, session_id)
+
+    async def notify_denied(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        """For the plugin that provides sign-ins: the person refused one. Calls `on_sign_in_denied`."""
+        await self._on_denied(tx, project_id, source, source_id)
 
     @property
     def _source(self) -> SignInSource:

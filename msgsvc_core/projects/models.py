@@ -1,5 +1,6 @@
 """Models of projects and API keys: internal, and of the API."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -8,7 +9,7 @@ from pydantic import Field
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import CreatedAt, Kept, Url
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.projects.branding import Branding, PageBrand
@@ -60,7 +61,7 @@ class ProjectTexts:
 
 
 #: Milliseconds before its expiry in which a key is pointed out: enough to replace it in the usual
-#: rhythm of releases (decision 0129).
+#: rhythm of releases (decision 0045).
 EXPIRES_SOON_MS = 14 * DAY_MS
 
 #: The scope of all areas, of all except those that are reserved for owners, and of the latter for reading.
@@ -133,10 +134,12 @@ class ChannelAnswer(ResponseModel):
 
 
 class LimitsAnswer(ResponseModel):
-    """The limits in force; those of plugins stand beside their endpoints."""
+    """Limits of a project and its messages, and of plugins."""
 
     requests_per_minute: int = Field(
-        description="API requests of the project, over all keys.", examples=[300]
+        description="API requests of the project, over all keys. Several processes without Redis count each"
+        " by itself, so that more may be accepted.",
+        examples=[300],
     )
     text_length: int = Field(description="Characters of a message's text.", examples=[4000])
     button_rows: int = Field(description="Rows of buttons under a message.", examples=[3])
@@ -153,10 +156,25 @@ class LimitsAnswer(ResponseModel):
     event_properties_bytes: int = Field(
         description="Bytes of the `properties` of `POST /v1/events` as JSON.", examples=[8192]
     )
+    routes: int = Field(description="Routes of the project.", examples=[20])
+    route_steps: int = Field(description="Steps of a route.", examples=[5])
+    broadcast_recipients: int = Field(
+        description="Recipients of one broadcast.", examples=[100_000]
+    )
+    broadcast_ids: int = Field(description="Ids that an audience may name.", examples=[10_000])
+    bulk_action_subscribers: int = Field(
+        description="Subscribers that one bulk action may change.", examples=[100_000]
+    )
+    import_rows: int = Field(description="Rows of an imported file.", examples=[100_000])
+    plugins: dict[str, int] = Field(
+        description="Limits of plugins that the operator may raise, by their names in the configuration.",
+        examples=[{"survey.surveys_per_project": 200}],
+    )
 
     @classmethod
-    def of(cls, limits: LimitSettings) -> "LimitsAnswer":
-        return cls(**{name: getattr(limits, name) for name in cls.model_fields})
+    def of(cls, limits: LimitSettings, plugins: Mapping[str, int]) -> "LimitsAnswer":
+        names = cls.model_fields.keys() - {"plugins"}
+        return cls(**{name: getattr(limits, name) for name in names}, plugins=dict(plugins))
 
 
 class ProjectAnswer(ResponseModel):

@@ -1,9 +1,9 @@
 """A project with its plan, its limits and its channels."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.projects.models import ChannelAnswer, LimitsAnswer, ProjectAnswer
@@ -43,7 +43,8 @@ class ProjectChannel(Protocol):
 class ProjectOverview:
     """The data of `GET /v1/project`.
 
-    `plan_of` returns the plan of a project, None without billing; `channels_of` lists its channels.
+    `limits_of_plugins` are values by the names of their settings. `plan_of` returns the plan of a project,
+    None without billing; `channels_of` lists its channels.
     """
 
     def __init__(
@@ -51,11 +52,12 @@ class ProjectOverview:
         *,
         projects: Projects,
         limits: LimitSettings,
+        limits_of_plugins: Mapping[str, int],
         plan_of: Callable[[Tx, str], Awaitable[NamedPlan | None]],
         channels_of: Callable[[str], Iterable[ProjectChannel]],
     ) -> None:
         self._projects = projects
-        self._limits = LimitsAnswer.of(limits)
+        self.limits = LimitsAnswer.of(limits, limits_of_plugins)
         self._plan_of = plan_of
         self._channels_of = channels_of
 
@@ -73,7 +75,7 @@ class ProjectOverview:
             welcome=texts.welcome,
             farewell=texts.farewell,
             link_tracking=project.link_tracking,
-            limits=self._limits,
+            limits=self.limits,
             channels=[
                 ChannelAnswer(
                     name=channel.name,

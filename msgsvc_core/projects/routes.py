@@ -19,7 +19,7 @@ async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
     return await overview.get(ctx.tx, ctx.project_id)
 
 
-@router.patch("/v1/project", audited=True)
+@router.patch("/v1/project", audited=lambda _: _("Settings changed"))
 async def update_project(
     ctx: Context, body: ProjectBody, projects: Projects, overview: ProjectOverview
 ) -> ProjectAnswer:

@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.routing.hours import is_within, next_opening_ms
-from msgsvc_core.routing.models import Candidate, Choice, RouteStep, SkippedStep, SkipReason
+from msgsvc_core.routing.hours import next_opening_ms
+from msgsvc_core.routing.models import Candidate, Choice, RouteStep, SkippedStep
+from msgsvc_core.routing.progress import Obstacle, find_obstacle, hours_obstacle
 from msgsvc_core.subscribers.models import Recipient
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
@@ -28,7 +30,7 @@ class Asked:
 
 
 class RouteChooser:
-    """`service.routes.chooser`: who is reached by a route's steps."""
+    """`Routes.chooser`: who is reached by a route's steps."""
 
     def __init__(
         self,
@@ -92,45 +94,50 @@ class RouteChooser:
         for_code: bool = False,
     ) -> Choice:
         by_channel = {recipient.channel: recipient for recipient in asked.recipients}
-        candidates: list[Candidate] = []
-        skipped: list[SkippedStep] = []
+        found: list[Candidate | SkippedStep] = []
         for number, step in enumerate(asked.steps[asked.first :], asked.first):
             recipient = by_channel.get(step.channel)
-            if recipient is None:
-                skipped.append(SkippedStep(number, step.channel, "no_subscriber"))
-                continue
-            channel = await self._channels.find(recipient.bot)
-            reason = self._reason(asked, recipient, stopped, granted, for_code=for_code)
-            if channel is None or reason is not None:
-                skipped.append(SkippedStep(number, step.channel, reason or "channel_removed"))
-            elif step.hours is not None and not is_within(step.hours, now_ms):
+            channel = None if recipient is None else await self._channels.find(recipient.bot)
+            obstacle = self._obstacle(
+                asked, recipient, channel, stopped, granted, for_code=for_code
+            )
+            if obstacle is not None:
+                found.append(SkippedStep(number, step.channel, obstacle.reason))
+            elif (closed := hours_obstacle(step, now_ms)) is not None:
+                assert step.hours is not None, "it is outside them"
                 opens_ms = next_opening_ms(step.hours, now_ms)
-                skipped.append(SkippedStep(number, step.channel, "outside_hours", opens_ms))
+                found.append(SkippedStep(number, step.channel, closed.reason, opens_ms))
             else:
-                candidates.append(Candidate(number, recipient, channel))
-        return Choice(tuple(candidates), tuple(skipped))
+                assert recipient is not None, "they are no obstacle"
+                assert channel is not None, "it is no obstacle"
+                found.append(Candidate(number, recipient, channel))
+        return Choice(tuple(found))
 
-    def _reason(
+    def _obstacle(
         self,
         asked: Asked,
-        recipient: Recipient,
+        recipient: Recipient | None,
+        channel: Channel | None,
         stopped: Container[str],
         granted: Container[tuple[str, str, str]],
         *,
         for_code: bool,
-    ) -> SkipReason | None:
+    ) -> Obstacle | None:
         """Why a person can't be written to by their bot."""
-        if recipient.status == "blocked":
-            return "blocked"
-        project_id = asked.project_id
-        takes_codes = for_code and self._subscribers.recipient_takes_codes(project_id, recipient)
-        if recipient.status != "active" and not takes_codes:
-            return "unsubscribed"
-        if asked.permission is not None:
-            key = (project_id, recipient.subscriber_id, asked.permission)
-            if key not in granted:
-                return "no_permission"
-        return "channel_stopped" if recipient.bot in stopped else None
+        if recipient is None:
+            return find_obstacle(status=None)
+        project_id, key = asked.project_id, asked.permission
+        status = recipient.status
+        if status != "blocked" and for_code:
+            takes = self._subscribers.recipient_takes_codes(project_id, recipient)
+            status = "active" if takes else status
+        is_granted = key is None or (project_id, recipient.subscriber_id, key) in granted
+        return find_obstacle(
+            status=status,
+            has_channel=channel is not None,
+            missing_permission=None if is_granted else key,
+            is_stopped=recipient.bot in stopped,
+        )
 
 
 def _needed(asked: Asked) -> tuple[set[str], set[tuple[str, str, str]]]:

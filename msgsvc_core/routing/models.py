@@ -1,6 +1,7 @@
 """Models of routes: internal, and of the API."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -27,16 +28,22 @@ Until = Literal["sent", "delivered", "read", "answered"]
 #: Whether a route goes on after a call of which nobody can tell whether it arrived.
 OnUnknown = Literal["stop", "continue"]
 
-#: Why a step is passed over.
-SkipReason = Literal[
-    "no_subscriber",
-    "unsubscribed",
-    "blocked",
-    "no_permission",
-    "channel_removed",
-    "channel_stopped",
-    "outside_hours",
-]
+
+class SkippedReason(StrEnum):
+    """Why a message was not sent, although nothing failed."""
+
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    NO_SUBSCRIBER = "no_subscriber"
+    UNSUBSCRIBED = "unsubscribed"
+    BLOCKED = "blocked"
+    NO_PERMISSION = "no_permission"
+    OUTSIDE_HOURS = "outside_hours"
+    CHANNEL_REMOVED = "channel_removed"
+    CHANNEL_STOPPED = "channel_stopped"
+    #: The subscriber is another person now, or uses another bot.
+    RECIPIENT_CHANGED = "recipient_changed"
+
 
 #: Characters of a route's name.
 NAME_LENGTH = 100
@@ -105,6 +112,7 @@ class RouteHours(RequestModel):
 
     @model_validator(mode="after")
     def _some(self) -> "RouteHours":
+        """`from` and `to` differ."""
         if self.from_ == self.to:
             raise InvalidValue("from and to must differ")
         return self
@@ -163,16 +171,30 @@ class SkippedStep:
 
     step: int
     channel: str
-    reason: SkipReason
+    reason: SkippedReason
     opens_at_ms: int | None = None
 
 
 @value_object
 class Choice:
-    """What a route comes to for a person at one moment, each in the order of its steps."""
+    """What a route comes to for a person at one moment: its steps, in their order."""
 
-    candidates: tuple[Candidate, ...]
-    skipped: tuple[SkippedStep, ...]
+    steps: tuple[Candidate | SkippedStep, ...] = ()
+
+    @property
+    def obstacles(self) -> tuple[SkippedReason | None, ...]:
+        """What keeps each step from being used; None for a candidate."""
+        return tuple(each.reason if isinstance(each, SkippedStep) else None for each in self.steps)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The steps that can be used now."""
+        return tuple(each for each in self.steps if isinstance(each, Candidate))
+
+    @property
+    def skipped(self) -> tuple[SkippedStep, ...]:
+        """The other steps."""
+        return tuple(each for each in self.steps if isinstance(each, SkippedStep))
 
     @property
     def opens_at_ms(self) -> int | None:
@@ -212,6 +234,7 @@ class CreateRouteBody(RequestModel):
 
     @model_validator(mode="after")
     def _waits(self) -> "CreateRouteBody":
+        """Every step but the last that waits for more than `sent` has `within_s`."""
         _check_waits(self.steps)
         return self
 
@@ -228,6 +251,7 @@ class UpdateRouteBody(RequestModel):
 
     @model_validator(mode="after")
     def _waits(self) -> "UpdateRouteBody":
+        """Every step but the last that waits for more than `sent` has `within_s`."""
         _check_waits(self.steps or ())
         return self
 

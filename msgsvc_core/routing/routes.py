@@ -29,7 +29,13 @@ async def list_routes(ctx: Context, query: PageQuery, all_routes: Routes) -> Rou
     return RouteList(data=[RouteAnswer.of(route) for route in page], next_cursor=following)
 
 
-@router.post("/v1/routes", status=201, errors=(Conflict,), shows_secrets=False, audited=True)
+@router.post(
+    "/v1/routes",
+    status=201,
+    errors=(Conflict,),
+    shows_secrets=False,
+    audited=lambda _: _("Route created"),
+)
 async def create_route(ctx: Context, body: CreateRouteBody, routes: Routes) -> RouteAnswer:
     """Creates a route: the channels on which a person is tried, in their order.
 
@@ -45,7 +51,9 @@ async def get_route(ctx: Context, route_id: RouteId, routes: Routes) -> RouteAns
     return RouteAnswer.of(await routes.get(ctx.tx, ctx.project_id, route_id))
 
 
-@router.patch("/v1/routes/{route_id}", errors=(Conflict, NotFound), audited=True)
+@router.patch(
+    "/v1/routes/{route_id}", errors=(Conflict, NotFound), audited=lambda _: _("Route changed")
+)
 async def update_route(
     ctx: Context, route_id: RouteId, body: UpdateRouteBody, routes: Routes
 ) -> RouteAnswer:
@@ -53,7 +61,9 @@ async def update_route(
     return RouteAnswer.of(await routes.update(ctx.tx, ctx.project_id, route_id, body))
 
 
-@router.delete("/v1/routes/{route_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/routes/{route_id}", status=204, errors=(NotFound,), audited=lambda _: _("Route deleted")
+)
 async def delete_route(ctx: Context, route_id: RouteId, routes: Routes) -> None:
     """Deletes a route. What is being sent by it goes on."""
     await routes.delete(ctx.tx, ctx.project_id, route_id)

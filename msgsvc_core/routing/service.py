@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
@@ -22,7 +22,7 @@ from msgsvc_core.routing.models import (
 
 
 class Routes:
-    """`service.routes`. What is being sent by a route has a copy of its steps: routes can be changed and
+    """The routes of projects. A message in progress has a copy of its steps: routes can be changed and
     deleted at any time. `chooser` finds the steps that reach a person."""
 
     def __init__(

@@ -79,6 +79,15 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(random.token_bytes(SECRET_BYTES)).decode()
 
 
+def is_standard_secret(secret: str) -> bool:
+    """Whether it is one of Standard Webhooks: `whsec_` and the base64 of enough bytes."""
+    try:
+        _standard_key(secret)
+    except ValueError:
+        return False
+    return True
+
+
 def sign(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
     """The value of `X-Service-Signature`, e.g. `t=1795167000,v1=5257a8…`.
 

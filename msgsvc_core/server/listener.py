@@ -4,11 +4,19 @@ import resource
 import socket
 
 from msgsvc_core.config.sections import ServerSettings
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.server.connection_limits import SPARE_CONNECTIONS
+from msgsvc_core.server.unix_socket import UnixListener
 
 #: File descriptors besides clients' connections: databases, calls to messengers and webhooks, logs.
 OTHER_FILES = 400
+
+
+def listener_of(settings: ServerSettings) -> socket.socket:
+    """The bound socket of `server.uds`, or of `server.host` and `server.port`. Raises `SettingsError`."""
+    if settings.uds is not None:
+        return UnixListener(settings.uds)
+    return bind(settings.host, settings.port)
 
 
 def bind(host: str, port: int, setting: str = "server") -> socket.socket:

@@ -1,7 +1,7 @@
 """Asks the current holder of an `external_id` before another messenger account is bound to it.
 
 Codes and messages by `external_id` go to its holders, so a link that carries one binds a second messenger
-only after a Yes in the first (docs/decisions/0070). The question is not stored: the data of its buttons is
+only after a Yes in the first (docs/decisions/0019). The question is not stored: the data of its buttons is
 `~who:y:<asker>:<minute>:<seal>`, 62 of at most 64 bytes, and the seal is a keyed hash over the choice, the
 asker, the minute, the project, the `external_id` and the holder.
 """
@@ -9,8 +9,8 @@ asker, the minute, the project, the `external_id` and the holder.
 import re
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
-from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
@@ -36,8 +36,8 @@ _DATA = re.compile(
 
 
 class Consents:
-    """`service.consents`. A question can be answered for `personal_link_s` seconds, like the link is
-    valid."""
+    """Asks users whether they want to subscribe. A question can be answered for `personal_link_s` seconds, as
+    long as the link is valid."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
 
 #: Subscribers that are read, and sent, at a time.
-CHUNK = 1000
+CHUNK = 200
 
 COLUMNS = (
     "subscriber_id",

@@ -3,6 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
@@ -21,6 +22,7 @@ async def export_subscribers(
     ctx: Context,
     query: SubscriberFilters,
     db: Database,
+    exports: Exports,
     subscribers: Subscribers,
     contacts: VerifiedContacts,
     billing: BillingGate,
@@ -35,4 +37,4 @@ async def export_subscribers(
     await billing.check_export(ctx.project_id)
     pieces = to_csv(db, subscribers, contacts, ctx.project_id, query)
     day = to_rfc3339(clock.now_ms()).partition("T")[0]
-    return await csv_response(pieces, f"subscribers-{day}.csv")
+    return await csv_response(exports, ctx.project_id, pieces, f"subscribers-{day}.csv")

@@ -1,6 +1,6 @@
 """The SQL of a filtered list: newest first by an index, so that a small page reads few rows.
 
-Measured with 100,000 subscribers; see docs/decisions/0019-subscribers-tags-permissions.md.
+Measured with 100,000 subscribers; see docs/decisions/0044-lists-of-a-million.md.
 """
 
 from dataclasses import dataclass

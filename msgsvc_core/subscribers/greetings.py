@@ -3,7 +3,7 @@
 import structlog
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import TemplateError, TooLong, WrongVariable, plain_template
 from msgsvc_core.db import Tx
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class Greetings:
-    """`service.greetings`. A project's texts have the variables `{{ first_name }}` and `{{ project }}`."""
+    """Welcomes subscribers. A project's texts have the variables `{{ first_name }}` and `{{ project }}`."""
 
     def __init__(self, *, texts: Texts, outbox: BotOutbox, projects: Projects) -> None:
         self._texts = texts

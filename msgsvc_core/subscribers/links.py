@@ -1,7 +1,7 @@
 """Subscription links: opening one in a messenger subscribes to the project.
 
 A link with an `external_id` identifies only the first person who opens it; anyone who opens it later
-subscribes without one (docs/decisions/0070).
+subscribes without one (docs/decisions/0019).
 """
 
 import hashlib
@@ -29,7 +29,7 @@ RETENTION = RetentionRule("core_links", "expires_at_ms")
 
 
 class SubscriptionLinks:
-    """`service.links`. A link with an `external_id` is valid for `personal_link_s` seconds by default."""
+    """Links that subscribe. One with an `external_id` is valid for `personal_link_s` seconds by default."""
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
 """Models of subscribers: internal, and of the API."""
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
@@ -19,6 +20,7 @@ from msgsvc_core.api.types import (
 )
 from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, LanguageTag
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
@@ -42,7 +44,18 @@ NamedPermission = Annotated[
     str, Field(description="The permission, by its key.", examples=[examples.PERMISSION])
 ]
 
-#: What every response and event shows of a subscriber.
+#: Control characters and the ends of lines: a name stands in headers, greetings and logs.
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _check_is_one_line(name: str) -> str:
+    if _NOT_IN_NAMES.search(name):
+        raise InvalidValue("must be one line without control characters")
+    return name
+
+
+#: A first name that a request gives, and what every response and event shows of a subscriber.
+GivenFirstName = Annotated[str, Field(max_length=128), AfterValidator(_check_is_one_line)]
 FirstName = Annotated[
     str, Field(description="First name, as the messenger has it.", examples=["Ann"])
 ]
@@ -297,7 +310,7 @@ class AddSubscriberBody(RequestModel):
         description="`active` people get messages: you have their consent. `unsubscribed` ones get one-time"
         " codes and sign-ins alone.",
     )
-    first_name: str = Field("", max_length=128, description="First name.", examples=["Ann"])
+    first_name: GivenFirstName = Field("", description="First name.", examples=["Ann"])
     lang: LanguageTag | None = Field(
         None,
         description="The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are in"

@@ -4,9 +4,9 @@ import structlog
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel import phone as phone_numbers
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.subscribers.contacts import VerifiedContacts
-from msgsvc_core.subscribers.contacts.models import normalized_contact
 from msgsvc_core.subscribers.service import Subscribers
 
 log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ class PlatformPhones:
         A number that is none is logged, and ignored.
         """
         try:
-            phone = normalized_contact("phone", user.phone or "")
+            phone = phone_numbers.from_platform(user.phone or "")
         except InvalidValue:
             log.warning("phone_unreadable", channel=channel)
             return

@@ -6,11 +6,11 @@ match: that order is the list's. A subscriber matched by several of the three is
 See docs/decisions/0044-lists-of-a-million.md.
 """
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.kernel.errors import BadRequest
+from msgsvc_core.kernel.unicode_text import MAX_NORMALIZED, normalized
 
 #: Characters of a name that are indexed for search.
 MOST = 64
@@ -29,7 +29,9 @@ _LAST = "\U0010ffff"
 def folded(text: str) -> str:
     """A text in normalized form for search: without differences of case, Unicode form and spaces, and
     without `@`."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    # No more than can matter of it: few characters are composed of more than four.
+    begins = " ".join(text[: 16 * MAX_NORMALIZED].split())[:MAX_NORMALIZED]
+    plain = (normalized("NFKC", begins) or "").casefold()
     return " ".join(plain.split()).removeprefix("@")[:MOST]
 
 

@@ -316,14 +316,14 @@ class Subscribers:
     ) -> Subscriber:
         """The subscriber of a request with one of two identifiers. Raises what `get_recipient` and `get`
         raise."""
-        receiver = await self.get_recipient(
+        recipient = await self.get_recipient(
             project_id,
             subscriber_id=subscriber_id,
             external_id=external_id,
             channel=channel,
             tx=tx,
         )
-        return await self.get(tx, project_id, receiver.subscriber_id)
+        return await self.get(tx, project_id, recipient.subscriber_id)
 
     async def get_many(
         self, tx: Tx, keys: Sequence[tuple[str, str]]
@@ -359,14 +359,14 @@ class Subscribers:
         if channel is not None:
             self._channels.check_name(project_id, channel)
         if subscriber_id is not None:
-            receiver = await self._recipients.get((project_id, subscriber_id), tx)
-            if receiver is None:
+            recipient = await self._recipients.get((project_id, subscriber_id), tx)
+            if recipient is None:
                 raise _not_found(subscriber_id)
-            if channel not in {None, receiver.channel}:
+            if channel not in {None, recipient.channel}:
                 raise ValidationFailed(
-                    "this subscriber is on {channel}", field="channel", channel=receiver.channel
+                    "this subscriber is on {channel}", field="channel", channel=recipient.channel
                 )
-            return receiver
+            return recipient
         if external_id is None:
             raise ValidationFailed("give it, or external_id", field="subscriber_id")
         check_external_id(external_id)
@@ -504,20 +504,44 @@ class Subscribers:
             await store.lock_subscriptions(tx, channel, user_ids)
 
     async def block(
-        self, tx: Tx, channel: str, user_id: str, *, reason: str, chat_id: str | None = None
+        self,
+        tx: Tx,
+        channel: str,
+        user_id: str,
+        *,
+        reason: str,
+        by_failure: bool = True,
+        chat_id: str | None = None,
     ) -> None:
         """Ends a user's subscriptions by a bot that they blocked, or whose chat no longer exists.
 
         `channel` is the bot's key. A shared bot is blocked for all its projects. With `chat_id` nothing
-        happens if the bot reaches them in another chat.
+        happens if the bot reaches them in another chat. `by_failure` is whether that follows from a call that
+        failed: it may be wrong, so `reached` takes it back. What the person did only they undo.
         """
-        ended = await store.deactivate_all(tx, channel, user_id, "blocked", chat_id=chat_id)
+        if not by_failure:
+            # Nor does what had failed before say any more that they want to hear from it.
+            await store.forget_failure(tx, channel, user_id)
+        ended = await store.block_all(tx, channel, user_id, by_failure=by_failure, chat_id=chat_id)
         for owner, subscriber_id in ended:
             await self._emit_deleted(tx, await self.get(tx, owner, subscriber_id), reason)
         bot = await self._channels.find(channel)
         if bot is not None and bot.capabilities.addresses:
             # Codes reach those who unsubscribed, unless their address no longer exists.
-            await store.block_unsubscribed(tx, channel, user_id)
+            await store.block_unsubscribed(tx, channel, user_id, by_failure=by_failure)
+
+    async def reached(self, tx: Tx, channel: str, user_id: str) -> None:
+        """The user wrote to a bot, by its key, so it reaches them: what a failure has ended goes on, with
+        `subscription.created`."""
+        for project_id, subscriber_id in await store.restore_reached(tx, channel, user_id):
+            subscriber = await self.get(tx, project_id, subscriber_id)
+            await self._events.emit(
+                tx,
+                project_id,
+                "subscription.created",
+                {"source": subscriber.source},
+                subscriber=subscriber,
+            )
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
         """The user unblocked the bot. That is not consent: they stay unsubscribed until they press Start,

@@ -389,30 +389,55 @@ async def has_bot(tx: Tx, project_id: str, bot: str) -> bool:
     return found is not None
 
 
-async def deactivate_all(
-    tx: Tx, bot: str, user_id: str, status: str, *, chat_id: str | None = None
+async def block_all(
+    tx: Tx, bot: str, user_id: str, *, by_failure: bool, chat_id: str | None = None
 ) -> list[tuple[str, str]]:
     """Ends a user's active subscriptions by a bot, with `chat_id` those in that chat; returns (project_id,
-    subscriber_id) of each."""
+    subscriber_id) of each. `by_failure` are restored by `restore_reached`."""
     in_chat = "" if chat_id is None else " AND chat_id = :chat_id"
     rows = await tx.fetch_all(
-        "UPDATE core_subscribers SET status = :status WHERE (project_id, subscriber_id) IN"
+        "UPDATE core_subscribers SET status = 'blocked', status_before_failure = :before"
+        " WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
         f" AND user_id = :user_id AND status = 'active'{in_chat}"
         f" ORDER BY project_id{for_no_key_update(tx.dialect)}) RETURNING project_id, subscriber_id",
-        {"status": status, "bot": bot, "user_id": user_id}
+        {"before": "active" if by_failure else None, "bot": bot, "user_id": user_id}
         | ({} if chat_id is None else {"chat_id": chat_id}),
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
 
 
-async def block_unsubscribed(tx: Tx, bot: str, user_id: str) -> None:
+async def block_unsubscribed(tx: Tx, bot: str, user_id: str, *, by_failure: bool) -> None:
     """Marks a user's ended subscriptions by a bot as blocked."""
     await tx.execute(
-        "UPDATE core_subscribers SET status = 'blocked'"
+        "UPDATE core_subscribers SET status = 'blocked', status_before_failure = :before"
         " WHERE bot = :bot AND user_id = :user_id AND status = 'unsubscribed'",
+        {"before": "unsubscribed" if by_failure else None, "bot": bot, "user_id": user_id},
+    )
+
+
+async def forget_failure(tx: Tx, bot: str, user_id: str) -> None:
+    """Leaves to the person alone what a failure has ended."""
+    await tx.execute(
+        "UPDATE core_subscribers SET status_before_failure = NULL WHERE bot = :bot"
+        " AND user_id = :user_id AND status_before_failure IS NOT NULL",
         {"bot": bot, "user_id": user_id},
     )
+
+
+async def restore_reached(tx: Tx, bot: str, user_id: str) -> list[tuple[str, str]]:
+    """Makes a user's subscriptions that a failure has blocked what they were before; returns (project_id,
+    subscriber_id) of those that are active now."""
+    rows = await tx.fetch_all(
+        "UPDATE core_subscribers SET status = status_before_failure, status_before_failure = NULL"
+        " WHERE (project_id, subscriber_id) IN"
+        " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
+        " AND user_id = :user_id AND status = 'blocked' AND status_before_failure IS NOT NULL"
+        f" ORDER BY project_id{for_no_key_update(tx.dialect)})"
+        " RETURNING project_id, subscriber_id, status",
+        {"bot": bot, "user_id": user_id},
+    )
+    return [(row["project_id"], row["subscriber_id"]) for row in rows if row["status"] == "active"]
 
 
 async def deactivate(tx: Tx, project_id: str, subscriber_id: str, status: str) -> bool:

@@ -55,9 +55,28 @@ class ChannelMetrics:
             ("channel",),
             registry=registry,
         )
+        self._withheld = Counter(
+            "msgsvc_automatic_answers_withheld",
+            "Answers that a bot did not give, as the chat had its budget: a program may be answering.",
+            ("channel", "kind"),
+            registry=registry,
+        )
+        self._shelved = Counter(
+            "msgsvc_updates_shelved",
+            "Items that a channel could not read and that were put on its shelf, by reason.",
+            ("channel", "reason"),
+            registry=registry,
+        )
+        self._shelf_dropped = Counter(
+            "msgsvc_shelf_dropped",
+            "Items that were deleted from a full shelf for newer ones.",
+            ("channel",),
+            registry=registry,
+        )
         # Counters of configured channels start at 0, so that an alert sees the first increase.
         for channel in configured:
             self._outages.labels(channel)
+            self._shelf_dropped.labels(channel)
             for outcome in get_args(UpdateOutcome):
                 self._updates.labels(channel, outcome)
 
@@ -77,6 +96,21 @@ class ChannelMetrics:
 
     def outage_began(self, channel_key: str) -> None:
         self._outages.labels(self.label(channel_key)).inc()
+
+    def withheld(self, channel_key: str, kind: str) -> None:
+        self._withheld.labels(self.label(channel_key), kind).inc()
+
+    def expect_shelved(self, reasons: Collection[str]) -> None:
+        """Has the counters of configured channels start at 0 for these reasons."""
+        for channel in self._configured:
+            for reason in reasons:
+                self._shelved.labels(channel, reason)
+
+    def shelved(self, channel_key: str, reason: str) -> None:
+        self._shelved.labels(self.label(channel_key), reason).inc()
+
+    def dropped_from_shelf(self, channel_key: str, count: int) -> None:
+        self._shelf_dropped.labels(self.label(channel_key)).inc(count)
 
     def refused(self, channel_key: str, scope: str) -> None:
         self._refused.labels(self.label(channel_key), scope).inc()

@@ -19,7 +19,7 @@ FRESH_S = 5.0
 #: Timeout of the queries in seconds; Prometheus has a default of 10 for a scrape.
 TIMEOUT_S = 2.0
 
-STATES = ("ready", "delayed", "running", "dead")
+STATES = ("ready", "delayed", "running", "dead", "without_handler")
 
 #: Queries a reading connection, briefly, and stores the result until the next time.
 Question = Callable[[Tx], Awaitable[None]]

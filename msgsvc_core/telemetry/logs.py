@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO, cast
 
 import structlog
 
-from msgsvc_core.config.settings import LogSettings
+from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.tracing import current_span
 

@@ -1,7 +1,6 @@
 """The metrics of one service: a registry of its own, so that two services can live in a process."""
 
 from collections.abc import Collection, Sequence
-from importlib.metadata import version
 
 from prometheus_client import (
     CollectorRegistry,
@@ -14,6 +13,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import choose_encoder
 
+from msgsvc_core.db.schema import this_release
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 from msgsvc_core.telemetry.event_metrics import EventMetrics
@@ -66,10 +66,11 @@ class Metrics:
         )
         quarantine.set(is_quarantined)
         build = Info("msgsvc_build", "What is running.", registry=self.registry)
-        build.info({"version": version("msgsvc-core"), "database": dialect})
+        build.info({"version": this_release(), "database": dialect})
 
     def count_deliveries(self, count: int, channel: str, outcome: str, reason: str = "") -> None:
-        """Counts messages that got their final `outcome`: a `MessageStatus`; `reason` if they failed."""
+        """Counts messages that got their final `outcome`: a `MessageStatus`; `reason` if they were not
+        sent."""
         self._deliveries.labels(self.channels.label(channel), outcome, reason).inc(count)
 
     def count_events(self, happened: Sequence[tuple[str, str]]) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from msgsvc_devkit.web_servers import stop
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 MP4 = b"\0\0\0\x18ftypisom" + bytes(64)
 PDF = b"%PDF-1.7\n" + bytes(64)
@@ -79,4 +81,4 @@ async def serving() -> AsyncIterator[FileHost]:
     yield host
     for file in host.files.values():
         file.may_answer.set()
-    await runner.cleanup()
+    await stop(runner)

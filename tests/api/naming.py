@@ -394,6 +394,9 @@ KEPT_AS_GIVEN = {
     ),
 }
 
+#: Fields that are named like a resource, and name none.
+NO_RESOURCES = {"paths.id"}
+
 _NAMES_RESOURCE = re.compile(
     r"(\w+_)?ids?|route|(tag|permission|template|channel|subscriber|webhook)s?(_(any|all|none))?"
 )
@@ -470,7 +473,7 @@ def _places_of(endpoint: Endpoint) -> Iterator[Place]:
         schema = model.model_json_schema()
         for name in sorted(set(_fields(schema, schema.get("$defs", {}), ""))):
             last = name.rpartition(".")[2]
-            if _NAMES_RESOURCE.fullmatch(last):
+            if _NAMES_RESOURCE.fullmatch(last) and name not in NO_RESOURCES:
                 yield Place(endpoint, where, name, _kind(last))
 
 

@@ -12,8 +12,11 @@ from msgsvc_core.channels import (
     ChannelKind,
     ChannelUser,
     MiniAppUser,
+    Unreadable,
+    UnreadableReason,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.channels.shelf import Shelf
+from msgsvc_core.config.sections import Section
 from msgsvc_core.jobs import NewJob, inspection
 from msgsvc_core.jobs.inspection import Filter
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -78,6 +81,8 @@ async def resources_of(
     session = await post("/v1/auth/session", state="s")
     link = await post("/v1/auth/links", slug=f"{low}-shop", name="Shop", callback_url=CALLBACK)
     channel = await post("/v1/channels", name=f"{low}_bot", plugin="recording")
+    item_id = await _shelved(service, channel["channel_id"], f"Dear {person}, your text is null")
+    shared_item_id = await _shelved(service, "messenger_a", f"From: {low}@people.example")
     tag, external_id = f"{low}-tag", f"{low}-customer"
     granted, other = f"{low}-news", f"{low}-sale"
     for key in (granted, other):
@@ -191,6 +196,8 @@ async def resources_of(
         "after_event_id": events.json()["data"][0]["event_id"],
         "member_id": member["member_id"],
         "channel_request_id": request["channel_request_id"],
+        "item_id": item_id,
+        "shared_item_id": shared_item_id,
     }
 
 
@@ -220,3 +227,20 @@ class MiniAppPlugin:
             return MiniAppChannel(identity)
 
         return [ChannelKind("mini_app", Section, create)]
+
+
+async def _shelved(service: Service, channel: str, text: str) -> str:
+    """An item on a channel's shelf."""
+    raw = text.encode()
+    await service.inbound.receive(
+        channel,
+        Unreadable(
+            update_id=Unreadable.id_of(raw),
+            raw=raw,
+            reason=UnreadableReason.MALFORMED,
+            detail="text: is no text",
+        ),
+    )
+    async with service.db.read() as tx:
+        [item] = await service.get(Shelf).page(tx, channel, None, 1)
+    return item.item_id

@@ -87,6 +87,15 @@ async def test_a_person_is_added_once(client: httpx2.AsyncClient, check_error: C
     assert ann["subscriber_id"] in refused.json()["error"]
 
 
+@pytest.mark.parametrize("name", ["Ann\r\nBcc: eve@shop.example", "Ann\x1b", "Ann\u2028"])
+async def test_a_first_name_is_one_line(client: httpx2.AsyncClient, name: str) -> None:
+    body = {"channel": "messenger_a", "address": "ann@example.com", "first_name": name}
+    answer = await client.post("/v1/subscribers", json=body)
+
+    assert answer.status_code == 400
+    assert "first_name" in answer.text
+
+
 @pytest.mark.parametrize("address", ["ann", "ann@", "@example.com", "a b@example.com", "a@b"])
 async def test_what_is_no_address_is_refused_and_not_repeated(
     client: httpx2.AsyncClient, check_error: CheckError, address: str

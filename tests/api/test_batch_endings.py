@@ -11,6 +11,7 @@ from msgsvc_core.channels import ChannelUser, OutgoingMessage
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.batches import store
 from msgsvc_core.messages.batches.models import Batch
+from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -81,7 +82,7 @@ async def test_two_lanes_that_end_the_same_batches_at_once_count_each_message(
             {"subscriber_id": person, "text": "Hi" if number else "together"}
             for person in (people[0][number], people[1][-number - 1])
         ]
-        batch_ids.append((await quiet.batches.send(project_id, bodies)).batch_id)
+        batch_ids.append((await quiet.get(Batches).send(project_id, bodies)).batch_id)
 
     service = await make_service(database_url=quiet.settings.database_url, start=False)
     together = Together(recording(service, "messenger_a"), recording(service, "messenger_b"))
@@ -132,7 +133,7 @@ async def test_what_is_not_sent_is_counted(
     project_id = (await quiet.projects.create("Shop")).project_id
     ann = await subscribed(quiet, project_id, "ann", "messenger_a")
     bodies = [{"subscriber_id": ann, "text": text} for text in "abc"]
-    batch = await quiet.batches.send(project_id, bodies)
+    batch = await quiet.get(Batches).send(project_id, bodies)
     async with quiet.db.transaction() as tx:
         await tx.execute(change)
 
@@ -140,7 +141,7 @@ async def test_what_is_not_sent_is_counted(
     await settled(service)
 
     async with service.db.read() as tx:
-        found = await service.batches.find(tx, project_id, batch.batch_id)
+        found = await service.get(Batches).find(tx, project_id, batch.batch_id)
     counts = {"sent": 0, "failed": 0, "skipped": 0, ends: 3, "total": 3}
     [data] = await completed(service)
     assert {name: data[name] for name in counts} == counts

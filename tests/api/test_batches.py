@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Channel, ChannelUser, DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.db import Tx
 from msgsvc_core.messages.batches.service import JUDGED_AT_ONCE
 from msgsvc_core.messages.validation import MessageValidation
@@ -179,7 +180,7 @@ async def test_every_way_to_end_is_counted(
     channel.send = send  # type: ignore[method-assign] # this messenger ends each in its own way
     async with service.db.transaction() as tx:
         await service.subscribers.block(tx, "messenger_a", "user-Left", reason="user_blocked_bot")
-    channel_lane = service.gates["messenger_a"]
+    channel_lane = service.get(OutboundGates)["messenger_a"]
     assert not channel_lane.closed
     bodies: list[dict[str, Any]] = [
         {"subscriber_id": subscriber_id, "text": "Hi"} for subscriber_id in people.values()
@@ -191,7 +192,7 @@ async def test_every_way_to_end_is_counted(
     assert await completed(client) == [{"batch_id": answer["batch_id"], **counts}]
     failed = await events_named(client, "delivery.failed")
     assert {event["batch_id"] for event in failed} == {answer["batch_id"]}
-    assert sorted(event["status"] for event in failed) == ["failed", "unknown"]
+    assert sorted(event["status"] for event in failed) == ["failed", "skipped", "unknown"]
 
 
 async def test_a_batch_runs_until_its_last_message_is_final(

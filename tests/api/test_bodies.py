@@ -27,7 +27,7 @@ BAD_JSON = {
     "two values": b"{} {}",
     "single quotes": b"{'text': 'Hi'}",
     "a comment": b'{"text": "Hi"} // no',
-    "a byte order mark": b'\xef\xbb\xbf{"text": "Hi"}',
+    "two byte order marks": b'\xef\xbb\xbf\xef\xbb\xbf{"text": "Hi"}',
     "UTF-16": '{"text": "Hi"}'.encode("utf-16"),
     "invalid UTF-8": b'{"text": "\xff\xfe"}',
     "an overlong encoding": b'{"text": "\xc0\xaf"}',
@@ -120,6 +120,30 @@ async def test_what_is_no_storable_json_is_validation_failed(
     check_error(answer, 400, "validation_failed")
 
 
+async def test_a_byte_order_mark_is_left_out(
+    client: httpx2.AsyncClient, subscribe: Subscribe
+) -> None:
+    found = json.dumps({"subscriber_id": await subscribe(), "text": "Hi"})
+    answer = await client.post("/v1/send", content=b"\xef\xbb\xbf" + found.encode())
+
+    assert answer.status_code == 202, answer.text
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity"])
+async def test_a_compressed_body_is_called_by_its_name(
+    client: httpx2.AsyncClient, check_error: CheckError, encoding: str
+) -> None:
+    headers = {"Content-Encoding": encoding}
+    answer = await client.post("/v1/send", content=b"\x1f\x8b", headers=headers)
+
+    if encoding == "identity":
+        check_error(answer, 400, "validation_failed")
+    else:
+        error = check_error(answer, 415, "unsupported_media_type")["error"]
+        assert error == "Content-Encoding: bodies must not be compressed"
+        assert answer.headers["Accept-Encoding"] == "identity"
+
+
 @pytest.mark.shared_service
 @pytest.mark.parametrize(("body", "begins"), WRONG_VALUES.values(), ids=WRONG_VALUES)
 async def test_a_wrong_value_is_named_by_its_path(
@@ -138,9 +162,10 @@ async def test_every_refusal_of_a_body_carries_the_rate_headers(
         await client.post("/v1/send", json={}),
         await client.post("/v1/send", content=b"x" * (MIB + 1)),
         await client.post("/v1/send", content=b"{}", headers={"Content-Type": "text/plain"}),
+        await client.post("/v1/send", content=b"{}", headers={"Content-Encoding": "gzip"}),
     ]
 
-    assert [answer.status_code for answer in answers] == [400, 400, 413, 400]
+    assert [answer.status_code for answer in answers] == [400, 400, 413, 400, 415]
     assert all(name in answer.headers for answer in answers for name in RATE_HEADERS)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Button, Capabilities, DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.channels.outbox import OnComplete
+from msgsvc_core.channels.system_messages.outbox import OnComplete
 from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service

@@ -9,8 +9,10 @@ import pytest
 from msgsvc_core.bulk_actions import engine
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.bulk_actions import BulkActions
 from msgsvc_core.subscribers.bulk_actions import service as bulk_actions
 from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
+from msgsvc_core.subscribers.tags import Tags
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
@@ -182,8 +184,8 @@ async def test_one_whose_tag_is_deleted_meanwhile_fails(
     project_id = tenant.project.project_id
     body = BulkActionBody(action="add_tag", tag="vip", subscriber_ids=people)
     async with service.db.transaction() as tx:
-        bulk = await service.bulk_actions.start(tx, project_id, body)
-        await service.tags.delete(tx, project_id, "vip")
+        bulk = await service.get(BulkActions).start(tx, project_id, body)
+        await service.get(Tags).delete(tx, project_id, "vip")
     await settled(service)
 
     ended = await found(client, {"bulk_action_id": bulk.bulk_action_id})
@@ -219,7 +221,7 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bulk_actions, "CHANGED", 2)
-    assign, calls = service.tags.assign, 0
+    assign, calls = service.get(Tags).assign, 0
 
     async def break_off(*given: Any) -> None:
         nonlocal calls
@@ -228,7 +230,7 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
         if calls == 4:
             raise ConnectionError
 
-    monkeypatch.setattr(service.tags, "assign", break_off)
+    monkeypatch.setattr(service.get(Tags), "assign", break_off)
     bulk = await start(action="add_tag", tag="vip", subscriber_ids=people)
     await settled(service)
     assert (await found(client, bulk))["done"] == 2

@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs.resealing import Resealing
 from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.security import SecretBox
@@ -57,8 +58,16 @@ async def test_contacts_go_with_their_subscriber(
     assert await stored(service) == []
 
 
+async def nobody_lacks_it(_tx: Tx, _key_id: str) -> list[str]:
+    return []
+
+
 async def reseal(service: Service, *keys: str) -> None:
-    job = Resealing(secrets=SecretBox(keys), columns=service.sealed_columns)
+    job = Resealing(
+        secrets=SecretBox(keys),
+        columns=service.declared.sealed,
+        runners_without_key=nobody_lacks_it,
+    )
     await job.reseal(JobInTest(service.db), [])
 
 
@@ -103,8 +112,8 @@ async def test_contacts_of_a_lost_key_are_unknown_and_left_as_they_are(
 
 
 def test_the_job_runs_every_hour(service: Service) -> None:
-    assert service.resealing.spec.every_s == HOUR_MS / 1000
-    assert service.resealing.spec.name in {spec.name for spec in service.job_specs}
+    assert service.get(Resealing).spec.every_s == HOUR_MS / 1000
+    assert service.get(Resealing).spec.name in {spec.name for spec in service.job_specs}
 
 
 async def test_whose_contact_it_is_is_found_by_its_value_whatever_the_key(
@@ -139,7 +148,11 @@ async def test_contacts_of_an_earlier_release_are_hashed_by_the_hourly_job(
 
     async with service.db.read() as tx:
         assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == []
-    job = Resealing(secrets=service.secrets, columns=service.sealed_columns)
+    job = Resealing(
+        secrets=service.secrets,
+        columns=service.declared.sealed,
+        runners_without_key=nobody_lacks_it,
+    )
     await job.reseal(JobInTest(service.db), [])
     async with service.db.read() as tx:
         assert await service.contacts.find_holders(tx, project_id, "phone", PHONE) == [ann]

@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
-from msgsvc_core.channels.outbound import BATCH
+from msgsvc_core.channels.outbound.gate import BATCH
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store

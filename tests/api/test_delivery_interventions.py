@@ -7,6 +7,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -27,7 +28,7 @@ async def _queued(service: Service) -> tuple[str, str]:
             tx, project_id, "messenger_a", ANN, "chat-ann", source="api"
         )
     body = {"subscriber_id": ann.subscriber_id, "text": "Hi"}
-    return project_id, (await service.batches.send(project_id, [body])).batch_id
+    return project_id, (await service.get(Batches).send(project_id, [body])).batch_id
 
 
 async def _value(service: Service, sql: str) -> Any:
@@ -55,7 +56,7 @@ async def test_a_message_whose_job_is_discarded_has_failed(quiet: Service) -> No
         await quiet.job_admin.discard(tx, job_id)
 
     async with quiet.db.read() as tx:
-        batch = await quiet.batches.find(tx, project_id, batch_id)
+        batch = await quiet.get(Batches).find(tx, project_id, batch_id)
         rows = await tx.fetch_all("SELECT name, data FROM core_events ORDER BY name")
         message = await tx.fetch_one("SELECT status, error FROM core_messages")
     assert message is not None

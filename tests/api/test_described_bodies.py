@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.openapi import openapi
 from msgsvc_core.mailings import MailingMessage
@@ -223,3 +224,29 @@ def test_defaults_that_are_written_out_change_no_body(
 
     assert written > 20
     assert changed == []
+
+
+def test_what_fields_are_to_each_other_is_said_in_words(described: Service) -> None:
+    """JSON Schema can't say it so that people and generators understand it."""
+    silent = []
+    for model, schema in bodies(described):
+        if not issubclass(model, RequestModel):
+            continue
+        after = [
+            each
+            for each in model.__pydantic_decorators__.model_validators.values()
+            if each.info.mode == "after"
+        ]
+        said = schema.get("description", "")
+        if len(model.rules()) < len(after) or any(rule not in said for rule in model.rules()):
+            silent.append(model.__name__)
+
+    assert silent == []
+
+
+def test_files_and_pages_have_each_of_their_media_types(document: dict[str, Any]) -> None:
+    file = document["paths"]["/v1/files/{file_id}/content"]["get"]["responses"]["200"]["content"]
+    page = document["paths"]["/login/{slug}/app"]["get"]["responses"]["404"]["content"]
+
+    assert {"application/octet-stream", "image/*", "application/pdf"} <= file.keys()
+    assert page.keys() == {"application/json", "text/html"}

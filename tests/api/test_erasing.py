@@ -71,6 +71,23 @@ async def test_nothing_of_an_erased_person_is_left_in_any_table(
     assert await tables_with(service, NAME) == ELSEWHERE
 
 
+async def test_a_bulk_action_that_has_ended_does_not_name_whom_it_looked_for(
+    service: Service, client: httpx2.AsyncClient, person: str
+) -> None:
+    path = "/v1/subscribers/bulk-actions"
+    filters = {"external_id": f"{NAME}@example.com"}
+    started = await client.post(path, json={"action": "erase", "filters": filters})
+    await settled(service)
+    before = await tables_with(service, f"{NAME}@example.com")
+
+    confirmed = f"{path}/{started.json()['bulk_action_id']}/confirm"
+    assert (await client.post(confirmed, json={"total": 1})).status_code == 200
+    await settled(service)
+
+    assert "core_bulk_actions" in before
+    assert await tables_with(service, NAME) == ELSEWHERE
+
+
 async def test_an_erased_person_is_as_one_who_never_was(
     client: httpx2.AsyncClient, person: str, check_error: CheckError
 ) -> None:

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.jobs import NewJob, inspection
 from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.explanations import Explainer, Explanation, TimelineEntry, duration
@@ -213,8 +217,8 @@ async def test_a_stopped_bot_is_the_reason(
 async def test_an_outage_is_the_reason(service: Service, tenant: Tenant, ann: str) -> None:
     async with service.db.transaction() as tx:
         channel = service.channels["messenger_a"]
-        await service.channel_outages.start(tx, channel, "connection refused")
-    service.gates["messenger_a"]._circuit.synchronize(is_out=True, trial=0)
+        await service.get(ChannelOutages).start(tx, channel, "connection refused")
+    service.get(OutboundGates)["messenger_a"]._circuit.synchronize(is_out=True, trial=0)
     message_id = await queue(service, tenant, ann)
 
     summary = (await explained(service, message_id)).summary
@@ -310,7 +314,7 @@ async def test_the_jobs_ahead_are_counted(idle: Service, shop: Tenant) -> None:
 async def test_two_reasons_are_both_told(idle: Service, shop: Tenant) -> None:
     message_id = await queue(idle, shop, PERSON)
     async with idle.db.transaction() as tx:
-        await idle.channel_states.pause(tx, "messenger_a", idle.clock.now_ms() + 30_000)
+        await idle.get(ChannelStates).pause(tx, "messenger_a", idle.clock.now_ms() + 30_000)
 
     summary = (await explained(idle, message_id)).summary
     assert summary.startswith("Waiting: channel messenger_a is paused until")
@@ -352,7 +356,7 @@ async def test_a_dead_letter_is_named_with_its_error(idle: Service, shop: Tenant
         [waiting] = await inspection.list_jobs(tx, inspection.Filter(name="message.deliver"), 9)
         locked = await inspection.lock(tx, waiting.job_id)
         assert locked is not None
-        await idle.message_outcomes.settle_dead(tx, locked.job, "OSError")
+        await idle.get(MessageOutcomes).settle_dead(tx, locked.job, "OSError")
         await tx.execute(
             "UPDATE core_jobs SET state = 'dead', attempts = 10, last_error = 'OSError'"
         )

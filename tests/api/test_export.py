@@ -254,6 +254,16 @@ async def test_an_export_whose_client_goes_away_ends_and_leaves_nothing_open(
     await until(nothing_is_open)
 
 
+async def traced_stream(service: Service, tenant: Tenant) -> tuple[int, int]:
+    """The size of an export, and the most bytes that were allocated meanwhile."""
+    tracemalloc.start()
+    try:
+        size = await stream(service, tenant)
+        return size, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 async def test_an_export_takes_as_much_memory_for_many_as_for_few(
     make_service: ServiceFactory, make_tenant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,10 +278,10 @@ async def test_an_export_takes_as_much_memory_for_many_as_for_few(
             await tx.execute("DELETE FROM core_subscribers")
         await add_people(service, tenant, count)
         await stream(service, tenant)
-        tracemalloc.start()
-        sizes.append(await stream(service, tenant))
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+        # The least of three: what other tests have left in the process may allocate meanwhile.
+        of_each = [await traced_stream(service, tenant) for _ in range(3)]
+        sizes.append(of_each[0][0])
+        peaks.append(min(peak for _, peak in of_each))
 
     # Whoever kept the rows, or their lines alone, would take at least what was added to the file.
     assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 2

@@ -3,6 +3,8 @@
 import pytest
 
 from msgsvc_core.channels import ChannelIdentity, DeliveryError, Reason
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.cli.figures import ChannelFigures, FiguresReader, LaneFigures
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.messages.bodies import SendBody
@@ -19,7 +21,7 @@ def reader_of(service: Service) -> FiguresReader:
         db=service.db,
         events=service.events,
         channels=service.channels,
-        states=service.channel_states,
+        states=service.get(ChannelStates),
     )
 
 
@@ -129,14 +131,14 @@ async def test_messages_of_a_projects_own_channel_are_counted_in_its_lane(
 
 
 async def test_a_channel_shows_what_troubles_it_most(service: Service) -> None:
-    reader, states, now_ms = reader_of(service), service.channel_states, service.clock.now_ms()
+    reader, states, now_ms = reader_of(service), service.get(ChannelStates), service.clock.now_ms()
     seen = [await channel(reader)]
     bot = service.channels["messenger_a"]
     async with service.db.transaction() as tx:
         await states.pause(tx, bot.key, now_ms + 60_000)
     seen.append(await channel(reader))
     async with service.db.transaction() as tx:
-        await service.channel_outages.start(tx, bot, "connection refused")
+        await service.get(ChannelOutages).start(tx, bot, "connection refused")
     seen.append(await channel(reader))
     async with service.db.transaction() as tx:
         await states.stop(tx, bot, "bot_banned", "Unauthorized")

@@ -48,7 +48,6 @@ async def stored(client: httpx2.AsyncClient, name: str, content: bytes) -> dict[
         ("bill.pdf", PDF, "document", "application/pdf"),
         ("page.html", HTML, "document", "text/html"),
         ("cat.exe", PNG, "image", "image/png"),
-        ("large.png", PNG + bytes(700_000), "document", "image/png"),
         ("notes.txt", b"Milk, bread", "document", "application/octet-stream"),
     ],
 )
@@ -63,6 +62,19 @@ async def test_an_upload_is_what_it_contains_and_is_read_back_as_it_was(
     assert (file["filename"], file["size"], file["status"]) == (name, len(content), "ready")
     assert read.content == content
     assert (await client.get(f"/v1/files/{file['file_id']}")).json() == file
+
+
+async def test_an_image_that_is_too_large_for_one_is_a_document_if_the_request_says_so(
+    client: httpx2.AsyncClient,
+) -> None:
+    large = PNG + bytes(700_000)
+    refused = await upload(client, "large.png", large)
+    taken = await client.post(
+        "/v1/files?type=document", files={"file": ("large.png", large, "image/png")}
+    )
+
+    assert "an image may have 600000 bytes" in refused.json()["error"]
+    assert (taken.status_code, taken.json()["type"]) == (201, "document")
 
 
 async def test_a_page_is_saved_and_never_shown(client: httpx2.AsyncClient) -> None:
@@ -85,6 +97,7 @@ async def test_a_page_is_saved_and_never_shown(client: httpx2.AsyncClient) -> No
         ("cat.png", HTML, 400),
         ("both.png", PNG + b"<script>alert(1)</script>", 400),
         ("large.pdf", PDF + bytes(850_000), 413),
+        ("large.png", PNG + bytes(700_000), 413),
         ("larger.pdf", PDF + bytes(2_000_000), 413),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.tags import Tags
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms_plugin
@@ -28,7 +29,7 @@ async def service(make_service: ServiceFactory) -> Service:
 async def person(service: Service, tenant: Tenant, name: str, *tags: str) -> str:
     async with service.db.transaction() as tx:
         if tags:
-            await service.tags.ensure(tx, tenant.project.project_id, tags)
+            await service.get(Tags).ensure(tx, tenant.project.project_id, tags)
         found = await service.subscribers.ensure(
             tx,
             tenant.project.project_id,

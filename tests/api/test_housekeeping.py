@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.db import Tx
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.jobs import JobContext, Stopping, retention, steps
+from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.service import Service
@@ -99,6 +100,20 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "shown_at_ms",
         {"channel": "messenger_a", "chat_id": "77", "sealed": ""},
     ),
+    "core_shelf": (
+        "item_id",
+        "received_at_ms",
+        {
+            "channel": "messenger_a",
+            "kind": "update",
+            "reason": "malformed",
+            "detail": "",
+            "origin": "",
+            "size": 1,
+            "kept": 1,
+            "sealed": "",
+        },
+    ),
     "core_start_codes": ("digest", "expires_at_ms", {"sealed": ""}),
     "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
     "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
@@ -137,6 +152,7 @@ OF_NONE = {
     "core_updates",
     "core_offers",
     "core_button_pages",
+    "core_shelf",
     "core_start_codes",
     "dashboard_account_sessions",
     "dashboard_account_requests",
@@ -171,7 +187,7 @@ async def test_a_part_that_fails_keeps_no_other_from_its_turn(
 ) -> None:
     await settled(service)
     broken = RetentionRule("core_projects", "no_such_column")
-    monkeypatch.setattr(service.retention, "_rules", [broken, *service.retention._rules])
+    monkeypatch.setattr(service.get(Retention), "_rules", [broken, *service.get(Retention)._rules])
     async with service.db.transaction() as tx:
         await fill(tx, "core_events", tenant.project.project_id, clock.now_ms())
     clock.advance(3600)
@@ -255,6 +271,8 @@ async def fill(tx: Tx, table: str, project_id: str, now_ms: int) -> None:
         row = {key: f"x{number}", column: at_ms, **more}
         if table not in OF_NONE:
             row["project_id"] = project_id
+        if table == "core_shelf":
+            row["update_id"] = f"x{number}"
         if table == "dashboard_account_requests":
             row["browser_digest"] = f"x{number}"
         await tx.insert(table, row)

@@ -9,6 +9,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError
 from msgsvc_core.channels import Media as OutgoingMedia
+from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -274,5 +275,7 @@ async def test_without_the_check_nobody_is_asked(
 ) -> None:
     service = await make_service(media={**MEDIA, "check": False}, jobs={"runner": "none"})
 
-    assert await service.message_files.check_of(OutgoingMedia("image", host.put("x.png"))) is None
+    assert (
+        await service.get(MessageFiles).check_of(OutgoingMedia("image", host.put("x.png"))) is None
+    )
     assert host.asked == []

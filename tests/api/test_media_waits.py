@@ -305,7 +305,8 @@ async def test_a_message_deleted_while_a_bad_file_is_looked_at_is_not_told_as_fa
 
     message = await message_of(client, message_id)
     assert (message["status"], message["error"]) == ("skipped", "deleted")
-    assert await events_named(client, "delivery.failed") == []
+    told = await events_named(client, "delivery.failed")
+    assert [(each["status"], each["reason"]) for each in told] == [("skipped", "cancelled")]
 
 
 async def _asked(host: FileHost) -> bool:

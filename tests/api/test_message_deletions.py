@@ -4,6 +4,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Capabilities, DeliveryError, Reason
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, hold_sends, is_now
@@ -44,7 +45,9 @@ async def test_a_queued_message_is_skipped(
     assert answered["deleted_at"] == answered["finished_at"] is not None
     assert channel.texts[1:] == []
     assert await message_of(client, message_id) == answered
-    assert await events_named(client, "delivery.failed") == []
+    [event] = await events_named(client, "delivery.failed")
+    assert (event["message_id"], event["status"]) == (message_id, "skipped")
+    assert event["reason"] == answered["reason"] == "cancelled"
 
 
 async def test_a_message_that_is_being_sent_is_removed_afterwards(
@@ -201,7 +204,7 @@ async def test_a_deletion_does_not_wait_behind_an_edit_that_waits(
     async with service.db.transaction() as tx:
         # The chat may be written to again; only the edit still waits for its time.
         await tx.execute("UPDATE core_channel_states SET paused_until_ms = 0", {})
-    getattr(service, "worker", service).gates["messenger_a"]._chat_pauses.clear()
+    getattr(service, "worker", service).get(OutboundGates)["messenger_a"]._pauses._chats.clear()
     await client.delete(f"/v1/messages/{message_id}")
     await settled(service)
 

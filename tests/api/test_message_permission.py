@@ -52,9 +52,13 @@ async def test_a_message_without_the_permission_is_skipped_with_the_reason(
 
     message = await message_of(client, message_id)
     assert (message["status"], message["permission"]) == ("skipped", "news")
-    assert message["error"] == "the permission 'news' is not granted"
+    why = "the permission 'news' is not granted"
+    assert (message["reason"], message["error"]) == ("no_permission", why)
     assert len(channel.sent) == before
-    assert await events_named(client, "delivery.failed") == []
+    [event] = await events_named(client, "delivery.failed")
+    assert (event["message_id"], event["status"]) == (message_id, "skipped")
+    assert (event["reason"], event["error"]) == ("no_permission", why)
+    assert (event["retryable"], event["should_unsubscribe"]) == (False, False)
 
 
 async def test_a_message_with_the_permission_is_sent(

@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.channels import (
     Blocked,
     ButtonPressed,
+    ChannelHealth,
     ChannelUser,
     DeliveryError,
     DeliveryReported,
@@ -16,7 +17,10 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.contexts import claimed
@@ -521,7 +525,7 @@ async def test_a_dead_letter_goes_on_to_the_next_step(stage: Stage) -> None:
     async with stage.service.db.transaction() as tx:
         [project] = await stage.service.projects.list_all(tx)
         job = claimed(NewJob("message.deliver", payload, project_id=project.project_id))
-        await stage.service.message_outcomes.settle_dead(tx, job, "it raised")
+        await stage.service.get(MessageOutcomes).settle_dead(tx, job, "it raised")
     await settled(stage.service)
     ended = await stage.shown(message_id)
 
@@ -613,7 +617,7 @@ async def test_a_queued_step_is_passed_over_when_its_subscriber_is_split_off(
 
     assert stage.texts == [[], ["Hi"], []]
     assert past(await stage.shown(message_id)) == [
-        ("messenger_a", "skipped", None),
+        ("messenger_a", "skipped", "recipient_changed"),
         ("messenger_b", "sent", None),
     ]
 
@@ -670,3 +674,49 @@ async def _merge(stage: Stage) -> None:
 async def _lookup(stage: Stage, external_id: str) -> dict[str, Any]:
     found = await stage.client.get("/v1/people/lookup", params={"external_id": external_id})
     return dict(found.json())
+
+
+async def closed(stage: Stage, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The platform of a channel does not answer."""
+
+    async def check() -> ChannelHealth:
+        return ChannelHealth(False, "away")
+
+    service, channel = stage.service, stage.channel(number)
+    monkeypatch.setattr(channel, "check", check)
+    async with service.db.transaction() as tx:
+        await service.get(ChannelOutages).start(tx, channel, "away")
+    service.get(OutboundGates).outage_changed(channel.key)
+
+
+async def test_a_step_that_waits_too_long_for_a_channel_without_calls_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await closed(stage, 0, monkeypatch)
+    message_id = await stage.send(await stage.route({}, {}))
+    await stage.wait(23 * 3600)
+    before = await stage.shown(message_id)
+    await stage.wait(3600 + 31)
+    after = await stage.shown(message_id)
+
+    assert (before["status"], before["channel"]) == ("queued", "messenger_a")
+    assert stage.texts == [[], ["Hi"], []]
+    assert past(after) == [
+        ("messenger_a", "failed", "platform_unavailable"),
+        ("messenger_b", "sent", None),
+    ]
+
+
+async def test_a_message_by_a_route_that_expires_while_it_waits_for_a_closed_channel_is_told(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await closed(stage, 0, monkeypatch)
+    message_id = await stage.send(await stage.route({}, {}), expires_in=600)
+    await stage.wait(700)
+    message = await stage.shown(message_id)
+
+    assert (message["status"], message["reason"]) == ("skipped", "expired")
+    assert stage.texts == [[], [], []]
+    [event] = await events_named(stage.client, "delivery.failed")
+    assert (event["message_id"], event["status"]) == (message_id, "skipped")
+    assert event["reason"] == "expired"

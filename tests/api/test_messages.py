@@ -305,8 +305,13 @@ async def test_a_message_that_expired_is_skipped(
     await settled(service)
 
     message = await message_of(client, message_id)
-    assert (message["status"], message["error"]) == ("skipped", "expired")
+    assert (message["status"], message["reason"]) == ("skipped", "expired")
     assert channel.texts[1:] == []
+    [event] = await events_named(client, "delivery.failed")
+    assert (event["message_id"], event["status"]) == (message_id, "skipped")
+    assert event["reason"] == "expired"
+    found = (await client.get("/v1/messages", params={"reason": "expired"})).json()["data"]
+    assert [each["message_id"] for each in found] == [message_id]
 
 
 async def test_a_message_to_who_has_left_is_skipped(
@@ -318,7 +323,9 @@ async def test_a_message_to_who_has_left_is_skipped(
     await settled(service)
 
     message = await message_of(client, message_id)
-    assert (message["status"], message["error"]) == ("skipped", "not subscribed")
+    assert (message["status"], message["reason"]) == ("skipped", "blocked")
+    [event] = await events_named(client, "delivery.failed")
+    assert (event["message_id"], event["reason"]) == (message_id, "blocked")
 
 
 async def test_a_message_to_a_channel_that_was_taken_out_is_a_conflict(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -269,7 +270,9 @@ def database_metrics(service: Service, **more: Any) -> DatabaseMetrics:
     return DatabaseMetrics(
         db=service.db,
         clock=service.clock,
-        count_jobs=service.jobs.count_by_lane,
+        count_jobs=partial(
+            service.jobs.count_by_lane, names=[spec.name for spec in service.job_specs]
+        ),
         count_runners=service.jobs.count_runners,
         lane_prefixes=lambda: ["default"],
         check_redis=service.limiter.check,

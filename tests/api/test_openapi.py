@@ -314,7 +314,7 @@ async def test_the_reference_can_be_closed_and_error_codes_stay(
     assert closed == [404, 404, 404]
     assert errors.status_code == 200
     assert "openapi.json" not in errors.text
-    assert front.headers["Location"] == "docs/errors"
+    assert front.headers["Location"] == "/docs/errors"
 
 
 async def test_the_api_page_names_every_endpoint(

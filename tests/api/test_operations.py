@@ -11,7 +11,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel
-from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 
 async def test_a_living_process_says_so_without_a_key(client: httpx2.AsyncClient) -> None:
@@ -164,3 +164,17 @@ async def test_details_of_readiness_are_the_operators(service: Service) -> None:
         seen[address] = (answer.status_code, set(answer.json()))
 
     assert seen == {"127.0.0.1": (200, {"status", "checks"}), "203.0.113.7": (200, {"status"})}
+
+
+async def test_the_operator_is_told_that_several_processes_count_requests_alone(
+    service: Service, make_service: ServiceFactory, client: httpx2.AsyncClient
+) -> None:
+    alone = (await client.get("/readyz")).json()
+    other = await make_service(database_url=service.settings.database_url)
+    app = httpx2.ASGITransport(app=other.app)
+    async with httpx2.AsyncClient(transport=app, base_url="http://127.0.0.1") as beside:
+        two = (await beside.get("/readyz")).json()
+
+    assert "limits" not in alone["checks"]
+    assert two["status"] == alone["status"]
+    assert two["checks"]["limits"]["detail"].startswith("each of 2 processes counts")

@@ -13,6 +13,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
@@ -114,7 +116,7 @@ async def statuses(service: Service) -> dict[str, int]:
 
 async def is_out(service: Service) -> bool:
     async with service.db.read() as tx:
-        state = await service.channel_states.find(tx, "messenger_a")
+        state = await service.get(ChannelStates).find(tx, "messenger_a")
     return state is not None and state.outage_since_ms is not None
 
 
@@ -322,9 +324,9 @@ async def test_new_settings_of_a_channel_end_it(service: Service, tenant: Tenant
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)
     )
     async with service.db.transaction() as tx:
-        began = [await service.channel_outages.start(tx, own, "away") for _ in range(2)]
-        await service.channel_states.clear_stop(tx, own.key)
-        found = await service.channel_states.find(tx, own.key)
+        began = [await service.get(ChannelOutages).start(tx, own, "away") for _ in range(2)]
+        await service.get(ChannelStates).clear_stop(tx, own.key)
+        found = await service.get(ChannelStates).find(tx, own.key)
 
     assert began == [True, False]
     assert found is not None
@@ -336,9 +338,9 @@ async def test_a_project_is_told_of_its_own_bot(service: Service, tenant: Tenant
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)
     )
     async with service.db.transaction() as tx:
-        await service.channel_outages.start(tx, own, "connection refused")
+        await service.get(ChannelOutages).start(tx, own, "connection refused")
     async with service.db.transaction() as tx:
-        ended = [await service.channel_outages.finish(tx, own) for _ in range(2)]
+        ended = [await service.get(ChannelOutages).finish(tx, own) for _ in range(2)]
 
     events = (await tenant.client.get("/v1/events")).json()["data"]
     told = {event["event"]: event["data"] for event in events}

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit.contexts import JobInTest, claimed
@@ -25,11 +26,11 @@ def job_of(name: str) -> Job:
 async def test_a_job_does_not_overtake_one_that_failed(service: Service, name: str) -> None:
     first, second = job_of(name), job_of(name)
     with pytest.raises(RuntimeError, match="broke"):
-        async with service.gates.batch(JobInTest(service.db), [first]):
+        async with service.get(OutboundGates).batch(JobInTest(service.db), [first]):
             raise RuntimeError("it broke")
 
     ctx = JobInTest(service.db)
-    async with service.gates.batch(ctx, [second]) as batch:
+    async with service.get(OutboundGates).batch(ctx, [second]) as batch:
         left = batch.jobs
 
     assert left == []
@@ -42,7 +43,9 @@ async def test_a_batch_begins_when_an_earlier_one_of_its_receiver_has_ended(
     order: list[str] = []
 
     async def work(name: str) -> None:
-        async with service.gates.batch(JobInTest(service.db), [job_of("message.deliver")]):
+        async with service.get(OutboundGates).batch(
+            JobInTest(service.db), [job_of("message.deliver")]
+        ):
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             order.append(f"{name} ends")
@@ -59,10 +62,10 @@ async def test_a_batch_knows_its_channel_and_that_it_is_gone(service: Service) -
     )
 
     async with (
-        service.gates.batch(JobInTest(service.db), [there]) as batch,
-        service.gates.batch(JobInTest(service.db), [gone]) as lost,
+        service.get(OutboundGates).batch(JobInTest(service.db), [there]) as batch,
+        service.get(OutboundGates).batch(JobInTest(service.db), [gone]) as lost,
     ):
         assert batch.channel is service.channels["messenger_a"]
-        assert batch.gate is service.gates["messenger_a"]
+        assert batch.gate is service.get(OutboundGates)["messenger_a"]
         assert lost.channel is None
         assert lost.jobs == [gone]

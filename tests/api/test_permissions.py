@@ -10,6 +10,7 @@ import pytest
 from msgsvc_core.channels import Blocked, ChannelUser, Started
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.reading import events_named
@@ -78,7 +79,7 @@ async def test_people_are_shown_permissions_in_the_order_they_were_made(
         await make(client, key)
 
     async with service.db.read() as tx:
-        found = await service.permissions.list_all(tx, tenant.project.project_id)
+        found = await service.get(Permissions).list_all(tx, tenant.project.project_id)
     assert [one.key for one in found] == ["a", "b", "c"]
 
 
@@ -282,10 +283,10 @@ async def test_a_granted_permission_is_removed_by_who_confirms_how_many_granted_
     with pytest.raises(PermissionHasSubscribers, match="2 active"):
         async with service.db.transaction() as tx:
             # Bob came after the number was shown.
-            await service.permissions.delete_confirmed(tx, project_id, "news", 1)
+            await service.get(Permissions).delete_confirmed(tx, project_id, "news", 1)
     kept = await granted_by(client, subscriber_id)
     async with service.db.transaction() as tx:
-        removed_from = await service.permissions.delete_confirmed(tx, project_id, "news", 2)
+        removed_from = await service.get(Permissions).delete_confirmed(tx, project_id, "news", 2)
 
     assert (kept, removed_from) == (["news"], 2)
     assert await granted_by(client, subscriber_id) == []

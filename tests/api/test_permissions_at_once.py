@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.test_permissions import make
 
@@ -23,7 +24,7 @@ async def test_nobody_who_grants_at_the_same_time_is_removed_unasked(
     async def delete(key: str) -> bool:
         try:
             async with service.db.transaction() as tx:
-                await service.permissions.delete_confirmed(tx, project_id, key, 0)
+                await service.get(Permissions).delete_confirmed(tx, project_id, key, 0)
         except PermissionHasSubscribers:
             return False
         return True

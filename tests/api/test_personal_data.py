@@ -10,6 +10,7 @@ import pytest
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db.personal_data import NotExported, PersonalTable
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.personal_data import PersonalDataExport
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.services import SECRET_KEY
 from tests.api.conftest import CheckError, Subscribe
@@ -71,7 +72,7 @@ async def ann(
 
 
 async def test_every_table_that_names_subscribers_is_declared(service: Service) -> None:
-    declared = {one.table for one in service.personal_data.declared}
+    declared = {one.table for one in service.get(PersonalDataExport).declared}
     async with service.db.read() as tx:
         if tx.dialect == "sqlite":
             rows = await tx.fetch_all(
@@ -87,11 +88,15 @@ async def test_every_table_that_names_subscribers_is_declared(service: Service) 
 
     assert len(named) > 20
     assert named - declared == set()
-    assert all(one.reason for one in service.personal_data.declared if isinstance(one, NotExported))
+    assert all(
+        one.reason
+        for one in service.get(PersonalDataExport).declared
+        if isinstance(one, NotExported)
+    )
 
 
 async def test_no_table_and_no_section_is_declared_twice(service: Service) -> None:
-    declared = service.personal_data.declared
+    declared = service.get(PersonalDataExport).declared
     sections = [one.section for one in declared if isinstance(one, PersonalTable)]
 
     assert len({one.table for one in declared}) == len(declared)
@@ -102,11 +107,11 @@ async def test_no_secret_is_declared(service: Service) -> None:
     wrong = re.compile(r"hash|digest|token|sealed|secret|nonce|challenge|key_mark")
     columns = {
         f"{one.table}.{column}"
-        for one in service.personal_data.declared
+        for one in service.get(PersonalDataExport).declared
         if isinstance(one, PersonalTable)
         for column in one.columns
     }
-    encrypted = {column.name for column in service.sealed_columns}
+    encrypted = {column.name for column in service.declared.sealed}
 
     assert [name for name in sorted(columns) if wrong.search(name)] == []
     assert columns & encrypted == set()
@@ -154,7 +159,9 @@ async def test_every_declared_column_can_be_read(
 ) -> None:
     [subscriber] = (await exported(client, subscriber_id=ann["subscriber_id"]))["subscribers"]
     sections = {
-        one.section for one in service.personal_data.declared if isinstance(one, PersonalTable)
+        one.section
+        for one in service.get(PersonalDataExport).declared
+        if isinstance(one, PersonalTable)
     }
 
     assert set(subscriber["data"]) == sections
@@ -213,4 +220,6 @@ def test_the_core_alone_declares_no_plugins_table() -> None:
     }
     service = Service(Settings.model_validate(settings))
 
-    assert {one.table.partition("_")[0] for one in service.personal_data.declared} == {"core"}
+    assert {one.table.partition("_")[0] for one in service.get(PersonalDataExport).declared} == {
+        "core"
+    }

@@ -1,12 +1,13 @@
 """What a project sees and changes of itself."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 
@@ -35,6 +36,13 @@ async def test_a_project_sees_its_limits_texts_and_channels(
             "attributes_bytes": 8192,
             "batch_messages": 500,
             "event_properties_bytes": 8192,
+            "routes": 20,
+            "route_steps": 5,
+            "broadcast_recipients": 100_000,
+            "broadcast_ids": 10_000,
+            "bulk_action_subscribers": 100_000,
+            "import_rows": 100_000,
+            "plugins": {},
         },
         "channels": [
             {"name": name, "own": False, "link": f"https://{name}.example/bot?start=hello"}
@@ -131,3 +139,26 @@ async def test_a_new_name_is_the_one_that_people_read_next(
     await subscribe("Ann")
 
     assert "Corner Coffee" in channel.texts[-1]
+
+
+async def test_each_limit_that_init_raises_is_shown_with_its_value_in_force(
+    make_service: ServiceFactory, make_tenant: Callable[..., Awaitable[Tenant]]
+) -> None:
+    raised = {
+        "auth": {"sessions_per_hour": 3600},
+        "forms": {"forms_per_project": 200},
+        "scheduling": {"open_records": 10_000},
+        "webhooks": {"endpoints_per_project": 50},
+        "limits": {"routes": 200, "broadcast_recipients": 200_000},
+    }
+    service = await make_service(plugins=["auth", "forms", "scheduling", "webhooks"], **raised)
+    client = (await make_tenant(service)).client
+    shown = (await client.get("/v1/project")).json()["limits"]
+
+    assert (shown["routes"], shown["broadcast_recipients"]) == (200, 200_000)
+    assert shown["plugins"] == {
+        "auth.sessions_per_hour": 3600,
+        "forms.forms_per_project": 200,
+        "scheduling.open_records": 10_000,
+        "webhooks.endpoints_per_project": 50,
+    }

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import httpx2
 import pytest
 
-from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

@@ -16,6 +16,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.db import Tx
 from msgsvc_core.files import Files, StoredFile, fetching, store
+from msgsvc_core.files.fetching import FileFetcher
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -359,7 +360,7 @@ async def test_a_dead_job_of_a_file_that_is_settled_changes_nothing(
         project_id=file.project_id,
     )
     async with service.db.transaction() as tx:
-        await service.file_fetcher.on_dead(tx, job, "Error: x")
+        await service.get(FileFetcher).on_dead(tx, job, "Error: x")
         after = await service.files.get(tx, file.project_id, file.file_id)
 
     assert after.status == "ready"

@@ -5,7 +5,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import UpdateRouteBody
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
@@ -154,7 +156,7 @@ async def test_a_change_of_what_was_changed_meanwhile_is_refused(
 
     async with service.db.transaction() as tx:
         with pytest.raises(Conflict, match="changed meanwhile"):
-            await service.routes.update(tx, project_id, made["route_id"], body, version=1)
+            await service.get(Routes).update(tx, project_id, made["route_id"], body, version=1)
 
     assert (await client.get(f"/v1/routes/{made['route_id']}")).json()["name"] == "First"
 
@@ -168,9 +170,9 @@ async def test_a_route_reaches_a_person_where_they_can_be_written_to(
     ann_b = await subscribe("Ann", channel="messenger_b", permissions=["news"])
     await client.patch(f"/v1/subscribers/{ann_b}", json={"external_id": "ann"})
     route_id, project_id = (await create(client))["route_id"], tenant.project.project_id
-    chooser, now_ms = service.routes.chooser, service.clock.now_ms()
+    chooser, now_ms = service.get(Routes).chooser, service.clock.now_ms()
     async with service.db.read() as tx:
-        route = await service.routes.get(tx, project_id, route_id)
+        route = await service.get(Routes).get(tx, project_id, route_id)
 
     both = await chooser.choose(project_id, route.steps, external_id="ann", now_ms=now_ms)
     granted = await chooser.choose(
@@ -178,7 +180,7 @@ async def test_a_route_reaches_a_person_where_they_can_be_written_to(
     )
     async with service.db.transaction() as tx:
         bot = service.channels["messenger_b"]
-        await service.channel_states.stop(tx, bot, "bot_banned", "Banned")
+        await service.get(ChannelStates).stop(tx, bot, "bot_banned", "Banned")
         stopped = await chooser.choose(
             project_id, route.steps, external_id="ann", now_ms=now_ms, tx=tx
         )

@@ -212,7 +212,7 @@ async def test_a_browser_at_the_front_door_is_led_to_the_page_that_a_plugin_call
     async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
         answer = await client.get("/")
 
-    assert (answer.status_code, answer.headers["location"]) == (307, "dashboard")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/dashboard")
 
 
 async def test_a_browser_at_the_front_door_is_led_to_the_description(

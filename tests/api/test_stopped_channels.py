@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
@@ -148,7 +149,7 @@ async def test_while_its_stop_can_not_be_written_no_message_is_lost(
     ann = await subscribe("Ann")
     sender.sent.clear()
     sender.failures = [BANNED]
-    monkeypatch.setattr(owner.channel_states, "stop", broken)
+    monkeypatch.setattr(owner.get(ChannelStates), "stop", broken)
     await send(service, tenant, ann, "one")
     await until(lambda: _all_sent(service, 1))
 
@@ -224,7 +225,7 @@ async def test_what_expires_meanwhile_is_not_sent(
     await until(lambda: _all_sent(service, 2))
     await settled(service)
 
-    assert (await statuses(service))[-1] == ("skipped", None)
+    assert (await statuses(service))[-1] == ("skipped", "expired")
     assert "code 1234" not in sender.texts
 
 
@@ -280,7 +281,7 @@ async def test_a_project_hears_of_its_own_bot(service: Service, tenant: Tenant) 
     own = RecordingChannel(
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)
     )
-    states = service.channel_states
+    states = service.get(ChannelStates)
     async with service.db.transaction() as tx:
         stopped = [await states.stop(tx, own, "bot_banned", "banned") for _ in range(2)]
     async with service.db.transaction() as tx:

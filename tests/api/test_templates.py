@@ -1,11 +1,14 @@
 """Templates: what may be kept, and the preview of what would be sent."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
+from msgsvc_core.channels import Capabilities
+from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
@@ -131,6 +134,27 @@ async def test_a_project_has_at_most_its_number_of_templates(
 
     assert "at most 2 templates" in check_error(answer, 409, "conflict")["error"]
     assert (await client.get("/v1/project")).json()["limits"]["templates"] == 2
+
+
+async def test_what_no_channel_of_the_project_carries_is_refused_when_it_is_saved(
+    service: Service, client: httpx2.AsyncClient, check_error: CheckError
+) -> None:
+    short = {"key": "short", "text": "\N{PARTY POPPER}" * 9}
+    for name in ("messenger_a", "messenger_b"):
+        channel = service.channels[name]
+        channel.capabilities = replace(channel.capabilities, text_unit="utf16", max_text_length=20)
+    saved = await client.post("/v1/templates", json=short)
+    refused = await client.post(
+        "/v1/templates", json={**short, "key": "long", "text": "\N{PARTY POPPER}" * 11}
+    )
+    changed = await client.put("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
+    service.channels["messenger_b"].capabilities = Capabilities()
+    on_one = await client.put("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
+
+    assert saved.status_code == 201
+    assert "on messenger_a: text: " in check_error(refused, 400, "validation_failed")["error"]
+    check_error(changed, 400, "validation_failed")
+    assert on_one.status_code == 200
 
 
 async def test_a_change_leaves_what_it_does_not_name(

@@ -112,8 +112,8 @@ def test_the_dashboard_shows_every_metric() -> None:
     assert_none(name for name in ours() if not re.search(rf"\b{name}\b", text))
 
 
-def test_the_page_on_operating_explains_every_metric() -> None:
-    page = source_of(ROOT / "docs" / "operating.md")
+def test_the_page_on_running_explains_every_metric() -> None:
+    page = source_of(ROOT / "docs" / "run.md")
 
     assert_none(name for name in ours() if f"`{name.removesuffix('_bucket')}" not in page)
 
@@ -170,7 +170,7 @@ def test_links_of_the_dashboard_lead_to_pages_of_the_documentation() -> None:
     text = json.dumps(dashboard())
     pages = set(re.findall(r"\$\{docs\}/([a-z/]+)\.html", text))
 
-    assert pages == {"guides/monitoring", "operating"}
+    assert pages == {"guides/monitoring", "run"}
     assert all((ROOT / "docs" / f"{page}.md").exists() for page in pages)
 
 

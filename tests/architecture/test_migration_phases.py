@@ -1,5 +1,5 @@
 """Steps of migrations say their half, and those that expand do nothing that processes of the earlier release
-could not live with (docs/decisions/0108-upgrades-in-two-halves.md)."""
+could not live with (docs/decisions/0004-migrations-per-owner.md)."""
 
 from functools import cache
 

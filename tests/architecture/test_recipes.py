@@ -6,7 +6,7 @@ from packaging.requirements import Requirement
 
 from tests.architecture.tree import ROOT, assert_none, source_of
 
-RECIPES = ("contrib/deploy/msgsvc.service", "docs/operating.md")
+RECIPES = ("contrib/deploy/msgsvc.service", "docs/install.md")
 
 #: What `pip install` is given: a folder of wheels, its pins, and the distribution that brings all areas.
 INSTALL = re.compile(
@@ -38,7 +38,7 @@ def test_a_recipe_installs_every_area_and_a_messenger() -> None:
 
 
 def test_install_and_upgrade_install_the_same() -> None:
-    lines = INSTALL.findall(source_of(ROOT / "docs" / "operating.md"))
+    lines = INSTALL.findall(source_of(ROOT / "docs" / "install.md"))
 
     assert len(lines) > 1
     assert len(set(lines)) == 1

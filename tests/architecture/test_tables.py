@@ -27,6 +27,7 @@ CORE_TABLES = {
         "core_chats",
         "core_offers",
         "core_revisions",
+        "core_shelf",
         "core_start_codes",
         "core_updates",
     ),

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from msgsvc_core.config.settings import LogSettings
+from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
 from tests.bench.bots import bots

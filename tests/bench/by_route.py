@@ -14,6 +14,7 @@ from statistics import median
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
 from tests.bench import fake_platform
@@ -149,13 +150,13 @@ async def _fill_project(service: Service, project_id: str) -> None:
         for name, channels in ROUTES.items():
             steps = [{"channel": channel} for channel in channels]
             body = CreateRouteBody.model_validate({"name": name, "steps": steps})
-            await service.routes.create(tx, project_id, body)
+            await service.get(Routes).create(tx, project_id, body)
 
 
 async def _fill(service: Service, project_id: str, messages: int, *, route: str | None) -> None:
     async with service.db.read() as tx:
         routes = {
-            each.name: each.route_id for each in await service.routes.list_all(tx, project_id)
+            each.name: each.route_id for each in await service.get(Routes).list_all(tx, project_id)
         }
         rows = await tx.fetch_all(
             "SELECT subscriber_id FROM core_subscribers WHERE chat_id LIKE 'taken-%' LIMIT :count",

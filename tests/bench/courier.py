@@ -13,7 +13,7 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.channels.http import PlatformHttp
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.json import read_json
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import SendOnlyChannel

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import uvloop
 from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 
-from msgsvc_core.channels.outbound import BATCH, BATCHES
+from msgsvc_core.channels.outbound.gate import BATCH, BATCHES
 from msgsvc_core.service import Service
 from tests.bench import fake_platform
 from tests.bench.courier import PATH, body_of

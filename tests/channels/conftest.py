@@ -69,11 +69,15 @@ def add_bot(service: Service, tenant: Tenant) -> AddBot:
 
 
 async def knows_bot(service: Service, key: str) -> None:
-    """Returns when a service can make links to a bot."""
+    """Returns when a service can make links to a bot, and so can those that read what it has stored."""
 
     async def known() -> bool:
         channel = await service.channels.find(key)
-        return channel is not None and channel.profile is not None
+        if channel is None or channel.profile is None:
+            return False
+        async with service.db.read() as tx:
+            stored = "SELECT profile FROM core_bots WHERE channel = :key"
+            return await tx.fetch_val(stored, {"key": key}) is not None
 
     await until(known)
 

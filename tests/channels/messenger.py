@@ -29,10 +29,11 @@ from msgsvc_core.channels import (
     Reason,
     Receiving,
     Started,
+    Unreadable,
     Update,
     WebhookCall,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 
 SECRET_HEADER = "x-fake-secret"
@@ -67,6 +68,8 @@ class Bot:
     failed_polls: int = 0
     #: Raised by the next sends, one each.
     failures: list[DeliveryError] = field(default_factory=list)
+    #: What becomes of items that are taken anyway, by their bytes; others still can't be read.
+    readable: dict[bytes, Update] = field(default_factory=dict)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     may_be_checked: asyncio.Event = field(default_factory=asyncio.Event)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -130,6 +133,9 @@ class FakeChannel(Channel):
 
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
         await self._answers()
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        return [self.bot.readable.get(item.raw, item)]
 
     def deep_link(self, payload: str) -> str:
         return f"https://fake.example/{self.known_profile().username}?start={payload}"

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled, until
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -83,7 +84,7 @@ async def test_the_same_bot_waits_as_it_was_told_to_whatever_else_is_set(
     await settled(service)
 
     async with service.db.read() as tx:
-        state = await service.channel_states.find(tx, made["channel_id"])
+        state = await service.get(ChannelStates).find(tx, made["channel_id"])
     assert state is not None
     assert state.paused_until_ms > service.clock.now_ms() + 3000_000
     assert platform.bots["own"].texts == []
@@ -107,7 +108,7 @@ async def test_a_late_ban_of_the_bot_before_does_not_stop_the_one_in_its_place(
 
     await has_sent(platform.bots["other"], "Hello")
     async with service.db.read() as tx:
-        assert await service.channel_states.troubled(tx) == []
+        assert await service.get(ChannelStates).troubled(tx) == []
 
 
 @pytest.mark.database_file
@@ -159,7 +160,7 @@ async def test_what_waits_for_a_stopped_bot_ends_when_it_is_configured_no_more(
     clock.advance(1)
     async with before.db.transaction() as tx:
         banned = before.channels["messenger_c"]
-        await before.channel_states.stop(tx, banned, "bot_banned", "the token was revoked")
+        await before.get(ChannelStates).stop(tx, banned, "bot_banned", "the token was revoked")
     await say(before, "messenger_c", "Hello")
     await settled(before)
     await before.stop()

@@ -8,6 +8,8 @@ import pytest
 
 from msgsvc_core.channels.contract import ChannelIdentity
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
@@ -93,9 +95,9 @@ async def test_a_change_that_is_undone_has_no_effect(service: Service, tenant: T
     body = CreateChannelBody(name="own_bot", plugin="fake", settings={"token": "own"})
     with pytest.raises(ZeroDivisionError):
         async with service.db.transaction() as tx:
-            await service.own_channels.create(tx, tenant.project.project_id, body)
+            await service.get(ProjectChannels).create(tx, tenant.project.project_id, body)
             raise ZeroDivisionError
-    await service.channel_sync.refresh()
+    await service.get(ChannelSync).refresh()
 
     assert service.channels.own == []
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import InboundContext, InboundRule
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.channels.reception.receiver import UpdateReceiver
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, until
@@ -88,7 +90,7 @@ async def polled_again(bot: Bot, times: int = 3) -> None:
 @asynccontextmanager
 async def stopped_dead(service: Service) -> AsyncIterator[None]:
     """The process takes no part any more, and gives nothing back, as if it had been killed."""
-    receiver = service.receiver
+    receiver = service.get(UpdateReceiver)
     assert receiver._keeper is not None
     receiver._keeper.cancel()
     await receiver._stop_tasks(list(receiver._tasks))
@@ -138,7 +140,7 @@ async def test_another_process_goes_on_where_a_stopped_one_left_off(
     await saw(guests, 2)
     await polled_again(bot)
 
-    await service.receiver.stop()
+    await service.get(UpdateReceiver).stop()
     bot.polls.clear()
     bring(bot, 3)
     seen = await saw(guests, 3)
@@ -364,10 +366,10 @@ async def test_a_token_that_was_mended_in_the_configuration_sets_the_bot_going_a
 
     async def stopped(service: Service) -> bool:
         async with service.db.read() as tx:
-            return bool(await service.channel_states.troubled(tx))
+            return bool(await service.get(ChannelStates).troubled(tx))
 
     await until(lambda: stopped(before))
-    await before.receiver.stop()
+    await before.get(UpdateReceiver).stop()
     url = before.settings.database_url
     after = await make_service(extra_plugins=[("fake", platform)], database_url=url, **settings)
 

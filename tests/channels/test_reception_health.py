@@ -6,7 +6,10 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Channel
-from msgsvc_core.channels.reception_models import InterruptionReason
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.channels.reception.health import CONTESTED_MS, ReceptionHealth
+from msgsvc_core.channels.reception.models import InterruptionReason
+from msgsvc_core.channels.reception.receiver import UpdateReceiver
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, until
@@ -152,7 +155,7 @@ async def test_the_next_process_keeps_since_when(
 ) -> None:
     await until(lambda: is_interrupted(tenant.client))
     before = await reception(tenant.client)
-    await service.receiver.stop()
+    await service.get(UpdateReceiver).stop()
     url = service.settings.database_url
     polls = platform.bots["own"].failed_polls
     await make_service(extra_plugins=[("fake", platform)], database_url=url, **settings)
@@ -171,7 +174,7 @@ async def test_the_next_process_keeps_since_when(
 async def shared(service: Service) -> Channel:
     """The service's bot, which nothing else is received for."""
     await knows_bot(service, "messenger_a")
-    await service.receiver.stop()
+    await service.get(UpdateReceiver).stop()
     return service.channels["messenger_a"]
 
 
@@ -192,12 +195,12 @@ def writes(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def interrupted_since(service: Service) -> int | None:
     async with service.db.read() as tx:
-        state = await service.channel_states.find(tx, "messenger_a")
+        state = await service.get(ChannelStates).find(tx, "messenger_a")
     return None if state is None else state.interrupted_since_ms
 
 
 async def test_what_passes_is_not_told(service: Service, shared: Channel, clock: FakeClock) -> None:
-    watch = service.reception_health.watch(shared)
+    watch = service.get(ReceptionHealth).watch(shared)
     for _ in range(5):
         await watch.failed(InterruptionReason.POLLING_FAILED, "502")
         clock.advance(LASTING_S - 1)
@@ -210,7 +213,7 @@ async def test_what_passes_is_not_told(service: Service, shared: Channel, clock:
 async def test_what_lasts_is_told_since_its_first_failure(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
-    watch, since_ms = service.reception_health.watch(shared), clock.now_ms()
+    watch, since_ms = service.get(ReceptionHealth).watch(shared), clock.now_ms()
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
     clock.advance(LASTING_S)
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
@@ -222,7 +225,7 @@ async def test_what_lasts_is_told_since_its_first_failure(
 async def test_what_has_lasted_before_it_was_noticed_is_told_at_once(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
-    watch, hours_ms = service.reception_health.watch(shared), 8 * 3_600_000
+    watch, hours_ms = service.get(ReceptionHealth).watch(shared), 8 * 3_600_000
     reason = InterruptionReason.WEBHOOK_NOT_CALLED
     await watch.failed(reason, "given up", failing_ms=hours_ms)
     since_ms = clock.now_ms() - hours_ms
@@ -233,7 +236,7 @@ async def test_what_has_lasted_before_it_was_noticed_is_told_at_once(
 async def test_polls_write_nothing_while_nothing_changes(
     service: Service, shared: Channel, clock: FakeClock, writes: list[str]
 ) -> None:
-    watch = service.reception_health.watch(shared)
+    watch = service.get(ReceptionHealth).watch(shared)
     for _ in range(100):
         await watch.worked()
     while_well = len(writes)
@@ -252,13 +255,29 @@ async def test_polls_write_nothing_while_nothing_changes(
 async def test_another_reason_takes_the_place_of_the_first(
     service: Service, shared: Channel, clock: FakeClock
 ) -> None:
-    watch, since_ms = service.reception_health.watch(shared), clock.now_ms()
+    watch, since_ms = service.get(ReceptionHealth).watch(shared), clock.now_ms()
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
     clock.advance(LASTING_S)
     await watch.failed(InterruptionReason.POLLING_FAILED, "502")
     await watch.failed(InterruptionReason.POLLING_FAILED, CONFLICT)
     async with service.db.read() as tx:
-        state = await service.channel_states.find(tx, "messenger_a")
+        state = await service.get(ChannelStates).find(tx, "messenger_a")
 
     assert state is not None
     assert (state.interrupted_since_ms, state.interrupted_detail) == (since_ms, CONFLICT)
+
+
+async def test_two_programs_that_take_updates_by_turns_are_told(
+    service: Service, shared: Channel, clock: FakeClock
+) -> None:
+    watch, since_ms = service.get(ReceptionHealth).watch(shared), clock.now_ms()
+    for _ in range(LASTING_S // 5 + 1):
+        await watch.failed(InterruptionReason.POLLING_FAILED, CONFLICT, contested=True)
+        clock.advance(5)
+        await watch.worked()
+    contested = await interrupted_since(service)
+    clock.advance(CONTESTED_MS / 1000)
+    await watch.worked()
+
+    assert contested == since_ms
+    assert await interrupted_since(service) is None

@@ -8,14 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_auth import plugin as auth
-from msgsvc_core.channels import (
-    Button,
-    Capabilities,
-    ChannelUser,
-    MessageReceived,
-    OutgoingMessage,
-    words,
-)
+from msgsvc_core.channels import Button, Capabilities, ChannelUser, MessageReceived, OutgoingMessage
+from msgsvc_core.channels.buttons import fallbacks
 from msgsvc_core.cli.live_checks import check_channels
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
@@ -271,7 +265,7 @@ async def test_a_sign_in_of_long_ago_takes_no_number_after_another_message(
     to = await subscribe(client, ann)
     begun = await session(client)
     await ann.write(begun["start_messages"]["messenger_a"])
-    clock.advance(words.OWN_QUESTION_MS / 1000 + 1)
+    clock.advance(fallbacks.OWN_QUESTION_MS / 1000 + 1)
     await send(client, service, to, {"text": "How many guests?"})
 
     await ann.write("2")
@@ -365,25 +359,25 @@ def message(*labels: str, text_format: Any = "plain") -> OutgoingMessage:
 
 
 def test_labels_that_are_numbers_stand_for_themselves() -> None:
-    offered = words.choices_of(message("47", "1", "Cancel"))
+    offered = fallbacks.choices_of(message("47", "1", "Cancel"))
 
     assert [(each.number, each.label) for each in offered] == [
         (None, "47"),
         (None, "1"),
         (2, "Cancel"),
     ]
-    assert words.pressed("1", offered) == offered[1]
+    assert fallbacks.pressed("1", offered) == offered[1]
 
 
 @pytest.mark.parametrize("text", ["3", "yes please", "", "01", "1 2"])
 def test_other_words_press_nothing(text: str) -> None:
-    assert words.pressed(text, words.choices_of(message("Yes", "No"))) is None
+    assert fallbacks.pressed(text, fallbacks.choices_of(message("Yes", "No"))) is None
 
 
 @pytest.mark.parametrize("text_format", ["markdown", "html"])
 def test_labels_are_no_markup(service: Service, text_format: Any) -> None:
     channel = service.channels["messenger_a"]
-    shown = words.in_words(
+    shown = fallbacks.in_words(
         message("<b>*a*_b_", text_format=text_format), service.texts.into("en"), answered=True
     )
 
@@ -405,7 +399,7 @@ def test_buttons_in_words_take_no_more_than_is_reckoned(service: Service, lang: 
         if channel.problem(OutgoingMessage("a" * length, buttons=rows)) is None
     )
 
-    shown = words.in_words(
+    shown = fallbacks.in_words(
         OutgoingMessage("a" * longest, buttons=rows), service.texts.into(lang), answered=True
     )
 

@@ -95,3 +95,10 @@ class ForgetsWhatIsAnswered(PigeonChannel):
     def typed(self, update: Any) -> Update:
         read = super().typed(update)
         return replace(read, reply_to=None) if isinstance(read, MessageReceived) else read
+
+
+@breaks("test_a_message_has_a_subject_where_the_channel_has_subjects")
+class MakesSubjectsUp(PigeonChannel):
+    def typed(self, update: Any) -> Update:
+        read = super().typed(update)
+        return replace(read, subject=read.text) if isinstance(read, MessageReceived) else read

@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     Polled,
     Started,
     Unblocked,
+    Unreadable,
     Update,
     WebhookCall,
     WebhookHealth,
@@ -89,6 +90,7 @@ class TurnsUpdatesRound(PigeonChannel):
 @breaks(
     "test_updates_come_in_order_each_with_an_id_of_its_own",
     "test_the_same_thing_twice_is_two_updates",
+    "test_a_platform_that_misbehaves_loses_and_doubles_nothing",
 )
 class NumbersByPerson(PigeonChannel):
     def typed(self, update: Any) -> Update:
@@ -103,13 +105,13 @@ class MissesTheEndOfABlock(PigeonChannel):
         return None if isinstance(read, Unblocked) else read
 
 
-@breaks("test_what_the_bot_cannot_know_is_logged_and_skipped")
+@breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")
 class StopsAtTheUnknown(PigeonChannel):
     def read(self, update: Any) -> Update | None:
         return self.typed(update)
 
 
-@breaks("test_what_the_bot_cannot_know_is_logged_and_skipped")
+@breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")
 class SkipsInSilence(PigeonChannel):
     def read(self, update: Any) -> Update | None:
         try:
@@ -118,10 +120,23 @@ class SkipsInSilence(PigeonChannel):
             return None
 
 
-@breaks("test_what_the_bot_cannot_know_is_logged_and_skipped")
+@breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")
 class TakesNullForAText(PigeonChannel):
     def text(self, found: Any) -> str:
         return str(found)
+
+
+@breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")
+class KeepsNothingOfIt(PigeonChannel):
+    def read(self, update: Any) -> Update | None:
+        read = super().read(update)
+        return replace(read, raw=b"") if isinstance(read, Unreadable) else read
+
+
+@breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")
+class FailsToTakeIt(PigeonChannel):
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        return [self.typed(json.loads(item.raw))]
 
 
 @breaks("test_polling_what_was_not_acknowledged_comes_again")

@@ -38,10 +38,12 @@ from msgsvc_core.channels import (
     ReceivedFile,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
     WebhookCall,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.content.markup import to_spans
 from msgsvc_devkit import Fault, Messenger, Shown
 from tests.contracts.pigeons import (
@@ -214,8 +216,11 @@ class PigeonChannel(Channel):
         try:
             return self.typed(update)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            log.warning("update_unreadable", error=type(error).__name__)
-            return None
+            return Unreadable.of(update, UnreadableReason.MALFORMED, type(error).__name__)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        read = self.read(json.loads(item.raw))
+        return [read] if read else []
 
     def typed(self, update: Any) -> Update:
         person = update["from"]

@@ -237,6 +237,39 @@ async def test_the_work_of_a_dead_runner_goes_on_when_its_lease_has_run_out(
     assert (before, plugin.runs) == ([], [1])
 
 
+async def test_of_a_plugin_that_was_taken_out_recurring_jobs_go_and_others_wait(
+    make_service: ServiceFactory,
+) -> None:
+    """Also one that a restored backup has as running."""
+
+    class Tidying(Work):
+        @hookimpl
+        def register_jobs(self) -> Sequence[JobSpec]:
+            every_hour = [JobSpec(name, self._run, every_s=3600) for name in ("tidy", "sweep")]
+            return [*super().register_jobs(), *every_hour]
+
+    service = await start(make_service, Tidying())
+    await settled(service)
+    await enqueue(service, work(1, run_at_ms=2**50))
+    await service.stop()
+    async with reopened(service), service.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE core_jobs SET state = 'running', leased_by = 'run_gone', leased_until_ms = 0"
+            " WHERE name = 'sweep'"
+        )
+    successor = await make_service(database_url=service.settings.database_url)
+
+    async with successor.db.read() as tx:
+        rows = await tx.fetch_all("SELECT DISTINCT name FROM core_jobs")
+        counted = await successor.jobs.count_by_lane(
+            tx, successor.clock.now_ms(), [spec.name for spec in successor.job_specs]
+        )
+    assert {"tidy", "sweep", "work"} & {row["name"] for row in rows} == {"work"}
+    assert {
+        (row["lane"], row["count"]) for row in counted if row["state"] == "without_handler"
+    } == {("one", 1)}
+
+
 async def test_stopping_waits_for_what_runs_and_leaves_the_rest(
     make_service: ServiceFactory,
 ) -> None:

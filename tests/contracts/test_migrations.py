@@ -17,9 +17,10 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
+from msgsvc_core.db.opening import MigrationsPending
 from msgsvc_core.db.scripts import scripts_of
 from msgsvc_core.plugins.loading import available_plugins
-from msgsvc_core.service import MigrationsPending, Service
+from msgsvc_core.service import Service
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.services import SECRET_KEY
@@ -332,13 +333,13 @@ async def test_a_database_of_a_step_that_is_no_more_is_not_touched(
 ) -> None:
     url, sources, table = migrated.url, migrated.sources, f"{owner}_migrations"
     newest = (await applied_revisions(url, sources))[owner]
-    await _write(url, f"UPDATE {table} SET version_num = '{owner}_0026'")
+    await _write(url, f"UPDATE {table} SET version_num = '{owner}_9999'")
     before = await applied_revisions(url, sources)
 
     try:
-        with pytest.raises(DatabaseTooNew, match=f"{owner}_0026"):
+        with pytest.raises(DatabaseTooNew, match=f"{owner}_9999"):
             await migrate(url, sources)
-        with pytest.raises(DatabaseTooNew, match=f"{owner}_0026"):
+        with pytest.raises(DatabaseTooNew, match=f"{owner}_9999"):
             await pending_revisions(url, sources)
 
         assert await applied_revisions(url, sources) == before

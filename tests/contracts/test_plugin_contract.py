@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from msgsvc_core.api.endpoint import RequestModel, Router
 from msgsvc_core.channels import InboundRule
-from msgsvc_core.config.settings import Section, SettingsSection
+from msgsvc_core.config.sections import Section
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec

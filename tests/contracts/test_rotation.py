@@ -78,7 +78,7 @@ def client_of(service: Service, key: str) -> httpx2.AsyncClient:
 def rotation_of(service: Service, columns: Sequence[SealedColumn] | None = None) -> KeyRotation:
     return KeyRotation(
         secrets=service.secrets,
-        columns=service.sealed_columns if columns is None else columns,
+        columns=service.declared.sealed if columns is None else columns,
         read=service.db.read,
         transaction=service.db.transaction,
     )
@@ -243,7 +243,7 @@ async def test_every_declared_column_is_one_of_the_database(make_service: Servic
     # It reads each, by its primary key and what its values are bound to.
     assert not (await rotation_of(service).run(unseen)).unreadable.total()
     async with service.db.read() as tx:
-        for column in service.sealed_columns:
+        for column in service.declared.sealed:
             names = ", ".join({column.column, *column.key, *column.bound_to})
             await tx.fetch_all(f"SELECT {names} FROM {column.table} LIMIT 1")
             assert column.holds

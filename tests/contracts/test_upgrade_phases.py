@@ -21,11 +21,11 @@ from msgsvc_core.db import (
     migrations,
     read_schema,
 )
+from msgsvc_core.db.opening import MigrationsPending
 from msgsvc_core.db.revisions import AppliedStep, read_applied
 from msgsvc_core.db.schema import this_release
 from msgsvc_core.db.sessions import CONTRACT_LOCK, session_name
 from msgsvc_core.kernel.hooks import PluginError
-from msgsvc_core.service import MigrationsPending
 from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.migration_scripts import COLUMN, TABLE, Owner, Shop, as_of

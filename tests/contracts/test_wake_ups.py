@@ -12,10 +12,11 @@ import pytest
 import structlog
 from pika.exceptions import AMQPError
 
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs import broker as broker_module
 from msgsvc_core.jobs.broker import Announcer, Listener, close_broker, open_broker
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until

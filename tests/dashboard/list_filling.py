@@ -131,6 +131,20 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "version": "1",
         **_TIMES,
     },
+    "core_shelf": {
+        "item_id": id_column("shg"),
+        # A shelf holds no more.
+        "channel": "CASE WHEN i < 500 THEN 'messenger_a' ELSE 'chn_' || CAST(i / 500 AS text) END",
+        "update_id": "CAST(i AS text)",
+        "kind": "'update'",
+        "reason": "'malformed'",
+        "detail": "''",
+        "origin": "''",
+        "size": "1",
+        "kept": "1",
+        "sealed": "''",
+        "received_at_ms": "0",
+    },
     "core_templates": {
         **_OF_PROJECT,
         "key": "'key-' || CAST(10000000 + i AS text)",

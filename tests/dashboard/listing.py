@@ -34,7 +34,16 @@ DATES = {"date": ("2026-01-01", "2026-03-01"), "datetime-local": ("2026-01-01T00
 
 #: Parameters of pages that show one thing, and no list that grows with the project.
 OF_ONE_THING = frozenset(
-    {"slug", "session_id", "canned_answer", "otp_id", "name", "permission_key", "template"}
+    {
+        "item_id",
+        "slug",
+        "session_id",
+        "canned_answer",
+        "otp_id",
+        "name",
+        "permission_key",
+        "template",
+    }
     | {"message_id", "number", "submission_id", "delivery_id", "record_id", "bulk_action_id"}
     | {"ticket_bulk_action_id", "route_id", "import_id", "channel_request_id"}
 )

@@ -35,8 +35,12 @@ def test_a_handler_that_could_not_be_called_is_refused_at_start(
     pages = sample()
     declare = {
         "get": pages.get("/samples/{entry_id}", access="project:read"),
-        "post": pages.post("/samples/{entry_id}", access="project:write"),
-        "again": pages.post("/samples", access="project:write", form_page=handler),
+        "post": pages.post(
+            "/samples/{entry_id}", access="project:write", title=lambda _: _("Changed")
+        ),
+        "again": pages.post(
+            "/samples", access="project:write", form_page=handler, title=lambda _: _("Added")
+        ),
         "card": pages.card(),
     }[kind]
     declare(wants_a_clock if kind == "again" else handler)

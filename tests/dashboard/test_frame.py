@@ -54,6 +54,20 @@ async def test_a_change_leads_on_and_is_told_once(place: Place) -> None:
     assert await place.name() == "<b>Новое</b>"
 
 
+async def test_the_audit_log_has_the_titles_and_the_area_of_a_strangers_plugin(
+    place: Place,
+) -> None:
+    await place.owner.post("/samples", {"text": "x"})
+    log = (await place.owner.get("/audit")).text
+    filtered = (await place.owner.get("/audit", about="sample")).text
+    others = (await place.owner.get("/audit", about="team")).text
+
+    assert "Sample added" in log
+    assert '<option value="sample">Samples</option>' in log
+    assert "Sample added" in filtered
+    assert "Sample added" not in others
+
+
 async def test_nobody_else_puts_a_notice_there(place: Place) -> None:
     changed = await place.owner.post("/samples", {"text": "mine"})
     cookie = changed.cookies["msgsvc_notice"].strip('"')

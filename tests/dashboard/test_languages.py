@@ -7,7 +7,9 @@ import pytest
 
 from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
+from msgsvc_core.messages.templates import Templates
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_dashboard import plugin as dashboard_plugin
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.dashboard import Visitor, visitor
@@ -16,7 +18,7 @@ from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.models import CreateFormBody
 from msgsvc_forms.service import Forms
 from msgsvc_helpdesk import plugin as helpdesk_plugin
-from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 
 PLUGINS = [
     ("broadcasts", broadcasts_plugin),
@@ -131,8 +133,8 @@ async def test_templates_permissions_and_settings_keep_each_language(
     await owner.post("/permissions/news", {**typed("title"), **typed("description")})
     await owner.post("/settings", {"name": "Shop", **welcome})
     async with service.db.read() as tx:
-        content = await service.templates.content_of(tx, owner.project_id, "hi")
-        permission = await service.permissions.get(tx, owner.project_id, "news")
+        content = await service.get(Templates).content_of(tx, owner.project_id, "hi")
+        permission = await service.get(Permissions).get(tx, owner.project_id, "news")
         texts = await service.projects.texts(tx, owner.project_id)
 
     assert content.text == HELLO

@@ -1,19 +1,33 @@
 """What pages call things that are stored by a code or in English."""
 
+import errno
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from msgsvc_core.dashboard.failures import failure_in_words
 from msgsvc_core.events.contract import Event
-from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.http_client import (
+    CallError,
+    CallTimeout,
+    InvalidResponse,
+    NotConnected,
+    explain_call,
+)
+from msgsvc_core.kernel.errors import Finding
+from msgsvc_core.kernel.i18n import Texts, Translate, explained
+from msgsvc_core.kernel.stored_findings import finding_to_column, read_finding
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.service import Service
-from msgsvc_dashboard.people.words import event_detail
-from msgsvc_dashboard.team.actions import action_title
-from msgsvc_dashboard.team.subjects import AREAS
+from msgsvc_dashboard.people.labels import event_detail
+from msgsvc_dashboard.team.actions import ActionTitles
+from msgsvc_dashboard.team.subjects import AuditSubjects
 from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_oidc.backchannel_logout.models import LogoutDelivery
+from msgsvc_oidc.dashboard.labels import failure as logout_failure
+from msgsvc_webhooks.dashboard.labels import failure as attempt_failure
+from msgsvc_webhooks.models import Attempt
 from tests.api.resources import MiniAppPlugin
 from tests.dashboard.walking import SETTINGS, pages_of
 
@@ -33,20 +47,33 @@ async def service(make_service: ServiceFactory) -> Service:
     return await make_service(extra_plugins=[("mini_app", MiniAppPlugin())], **SETTINGS)
 
 
-async def test_each_change_of_the_audit_log_has_a_title(service: Service) -> None:
+async def test_each_change_of_the_audit_log_has_a_title_by_its_owner(service: Service) -> None:
+    titles = service.get(ActionTitles)
     changes = {
         page.name for page in pages_of(service) if page.method == "POST" and not page.read_only
     }
     changes |= {f"{each.area}.{each.name}" for each in service.endpoints if each.audited}
-    english, russian = (into(lang, "msgsvc_dashboard") for lang in ("en", "ru"))
+    english, russian = (service.texts.into(lang, "msgsvc_dashboard") for lang in ("en", "ru"))
 
     assert "webhooks.create_webhook" in changes
-    assert sorted(name for name in changes if not action_title(english, name)) == []
+    assert sorted(name for name in changes if not titles.title(english, name)) == []
+    assert titles.title(russian, "oidc.create_oidc_client") == "Клиент OpenID создан"
+    assert titles.title(russian, "key.revoke") == "Ключ API отозван"
+    assert titles.title(russian, "survey.add") == ""
+
+
+async def test_the_log_is_filtered_by_each_area_that_a_projects_log_has(service: Service) -> None:
+    subjects = service.get(AuditSubjects)
+    english = service.texts.into("en", "msgsvc_dashboard")
+    filtered = {area for name in subjects.areas(english) for area in subjects.actions_of(name)}
+    changing = {page.area for page in pages_of(service) if page.method == "POST"}
+    changing |= {each.area for each in service.endpoints if each.audited}
+
     # But for those of the operator's pages and of sandbox messengers, which no project's log has.
-    filtered = {area for areas in AREAS.values() for area in areas}
-    assert {name.partition(".")[0] for name in changes} - filtered == {"operator"}
-    assert action_title(russian, "oidc.create_oidc_client") == "Клиент OpenID создан"
-    assert action_title(russian, "survey.add") == ""
+    assert changing - filtered == {"operator"}
+    assert subjects.actions_of("broadcasts") == ("broadcasts",)
+    assert subjects.actions_of("drip") == ("drip", "drips")
+    assert subjects.areas(english)["helpdesk"] == "Tickets"
 
 
 async def test_each_area_has_an_icon_of_its_own_in_a_menu(service: Service) -> None:
@@ -83,25 +110,87 @@ def test_an_event_is_told_in_the_readers_language(
     assert event_detail(into("ru", "msgsvc_dashboard"), event) == told
 
 
+def recorded(error: CallError | ForbiddenTarget) -> Finding:
+    """What is recorded of a call's failure, as it is read again."""
+    found = read_finding(finding_to_column(explain_call(error, 10).why))
+    assert found is not None
+    return found
+
+
+def refused(cause: OSError | None) -> Finding:
+    return recorded(NotConnected("example.org", 443, cause))
+
+
+def forbidden(url: str) -> ForbiddenTarget:
+    with pytest.raises(ForbiddenTarget) as refusal:
+        OutboundGuard().check_url(url)
+    return refusal.value
+
+
 @pytest.mark.parametrize(
-    ("recorded", "said"),
+    ("failure", "english", "russian"),
     [
-        ("could not connect: Connection refused", "не удалось подключиться: соединение отклонено"),
-        ("could not connect: Odd reason", "не удалось подключиться: Odd reason"),
-        ("no complete answer within 10 s", "нет полного ответа за 10 с"),
-        ("the address 10.0.0.7 is not public", "адрес 10.0.0.7 не публичный"),
-        ("the answer is no valid HTTP (bad chunk)", "ответ не соответствует HTTP (bad chunk)"),
-        ("the moon is full", "the moon is full"),
+        (
+            refused(ConnectionRefusedError(errno.ECONNREFUSED, "")),
+            "could not connect: Connection refused",
+            "не удалось подключиться: соединение отклонено",
+        ),
+        (
+            refused(OSError(errno.EPROTO, "")),
+            "could not connect: Protocol error",
+            "не удалось подключиться: Protocol error",
+        ),
+        (
+            refused(None),
+            "could not connect: no reason given",
+            "не удалось подключиться: причина не указана",
+        ),
+        (
+            recorded(CallTimeout(sent=True)),
+            "no complete answer within 10 s",
+            "нет полного ответа за 10 с",
+        ),
+        (
+            recorded(forbidden("https://10.0.0.7/")),
+            "the address 10.0.0.7 is not public",
+            "адрес 10.0.0.7 не публичный",
+        ),
+        (
+            recorded(InvalidResponse("bad {chunk}")),
+            "the answer is no valid HTTP (bad {chunk})",
+            "ответ не соответствует HTTP (bad {chunk})",
+        ),
+        (
+            Finding("the client answered {status}", {"status": 500}, package="msgsvc_oidc"),
+            "the client answered 500",
+            "клиент ответил 500",
+        ),
+        (Finding("the moon is full"), "the moon is full", "the moon is full"),
     ],
 )
-def test_a_recorded_failure_is_in_the_readers_language(recorded: str, said: str) -> None:
-    assert failure_in_words(into("ru", "msgsvc_core"), recorded) == said
-    assert failure_in_words(into("en", "msgsvc_core"), recorded) == recorded
+def test_a_recorded_failure_is_in_the_readers_language(
+    failure: Finding, english: str, russian: str
+) -> None:
+    assert explained([failure], into("ru", "msgsvc_webhooks")) == russian
+    assert explained([failure], into("en", "msgsvc_webhooks")) == english == failure.reason
 
 
-def test_a_plugin_adds_failures_of_its_own() -> None:
-    said = failure_in_words(
-        into("ru", "msgsvc_oidc"), "the client answered 500", ("the client answered {status}",)
+def test_what_an_earlier_release_recorded_is_shown_as_it_is() -> None:
+    error = "could not connect: Connection refused"
+    logout = LogoutDelivery(
+        project_id="prj_1",
+        delivery_id="old_1",
+        client_id="app_1",
+        subject="",
+        session_id=None,
+        status="failed",
+        attempts=1,
+        status_code=None,
+        error=error,
+        failure=None,
+        created_at_ms=0,
+        next_attempt_at_ms=None,
     )
 
-    assert said == "клиент ответил 500"
+    assert attempt_failure(into("ru", "msgsvc_webhooks"), Attempt(0, 1, error=error)) == error
+    assert logout_failure(into("ru", "msgsvc_oidc"), logout) == error

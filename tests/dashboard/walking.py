@@ -32,6 +32,14 @@ NAMED: dict[str, str] = {
     "/drips/{drip_id}/steps/{number}/move number": "=1",
     "/drips/{drip_id}/steps/{number}/preview number": "=1",
     "/drips/{drip_id}/steps/{number}/remove number": "=1",
+    **{
+        f"/shelf/{{channel}}{rest} channel": "=messenger_a"
+        for rest in ("", *(f"/{{item_id}}{each}" for each in ("", "/content", "/take", "/delete")))
+    },
+    **{
+        f"/shelf/{{channel}}/{{item_id}}{rest} item_id": "shared_item_id"
+        for rest in ("", "/content", "/take", "/delete")
+    },
     **{f"/jobs/{{job_id}}{rest} job_id": "waiting_job_id" for rest in ("", "/retry", "/discard")},
 }
 

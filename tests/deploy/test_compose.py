@@ -39,8 +39,9 @@ def test_the_service_can_be_built_with_its_settings(
 ) -> None:
     service = compose["services"][name]
     variables = {**service["environment"]}
-    assert variables.pop("MSGSVC_CONFIG") == service["configs"][0]["target"]
-    settings = settings_of(DEPLOY / compose["configs"]["msgsvc.toml"]["file"], variables, tmp_path)
+    file, target, access = service["volumes"][0].split(":")
+    assert (variables.pop("MSGSVC_CONFIG"), access) == (target, "ro")
+    settings = settings_of(DEPLOY / file, variables, tmp_path)
 
     assert settings.jobs.runner == "dramatiq"
     assert settings.metrics.token is not None

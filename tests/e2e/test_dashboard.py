@@ -128,6 +128,7 @@ async def test_a_service_that_is_away_is_told_once_and_not_in_the_pages_place(
     await page.wait_for_url("**/dashboard/sign-in?next=**")
 
 
+@pytest.mark.slow
 async def test_a_refusal_stays_while_a_part_of_the_page_asks_again_and_again(
     place: Furnished, new_window: NewWindow
 ) -> None:
@@ -158,6 +159,7 @@ async def test_a_refusal_stays_while_a_part_of_the_page_asks_again_and_again(
     await expect(problem).to_have_count(0, timeout=10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_no_text_of_anybodys_runs_on_any_page(
     tmp_path_factory: pytest.TempPathFactory, new_window: NewWindow

@@ -220,6 +220,8 @@ async def test_the_search_is_used_by_keys_alone_and_remembers_what_was_opened(
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Webhooks")
+    # Its scripts listen to the keys.
+    await page.wait_for_load_state("load")
 
     await page.keyboard.press("Control+k")
     await expect(options).to_have_text([re.compile("Webhooks")])

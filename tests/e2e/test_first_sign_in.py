@@ -16,6 +16,7 @@ from aiohttp import web
 from playwright.async_api import expect
 
 from msgsvc_devkit.deadlines import patient
+from msgsvc_devkit.web_servers import stop
 from tests.e2e.windows import NewWindow, picture
 from tests.ports import free_ports
 from tests.process import MSGSVC, start_server
@@ -57,7 +58,7 @@ async def site(codes: "asyncio.Queue[str]") -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/callback"
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
 async def msgsvc(environment: Mapping[str, str], *arguments: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Page, expect
 
+from msgsvc_devkit.web_servers import stop
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 from tests.process import Deployment
 
@@ -318,7 +319,7 @@ async def shop(library: Library) -> AsyncIterator[str]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
 async def test_a_page_of_a_registered_site_sends_it_by_its_script_and_no_other_does(

@@ -19,6 +19,7 @@ from msgsvc_auth.page_requests import PageRequest
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import digest
 from msgsvc_devkit.demo.parts import Parts
+from msgsvc_devkit.web_servers import stop
 from tests.e2e.windows import (
     NewWindow,
     Scheme,
@@ -71,6 +72,18 @@ def requested(demo: Parts, lang: str = "en") -> str:
 
 def hosted(demo: Parts, state: str = "a-state", lang: str = "en", slug: str = "demo") -> str:
     return f"{demo.service_url}/login/{slug}?state={state}&lang={lang}"
+
+
+#: Of the four looks, `make test` takes one of each language and each scheme.
+in_every_look = pytest.mark.parametrize(
+    ("lang", "scheme"),
+    [
+        ("en", "light"),
+        ("ru", "dark"),
+        pytest.param("en", "dark", marks=pytest.mark.slow),
+        pytest.param("ru", "light", marks=pytest.mark.slow),
+    ],
+)
 
 
 async def bot_link(page: Page, channel: str = "messenger_a") -> str:
@@ -136,7 +149,7 @@ async def test_a_plugins_page_leads_back_to_the_plugin_and_the_bot_does_not(
     await expect(phone.get_by_role("link", name="Return to the site")).to_have_count(0)
 
 
-@pytest.mark.parametrize("lang", ["en", "ru"])
+@pytest.mark.parametrize("lang", ["en", pytest.param("ru", marks=pytest.mark.slow)])
 async def test_without_scripts_the_page_goes_on_by_itself(
     demo: Parts, new_window: NewWindow, lang: str
 ) -> None:
@@ -153,7 +166,7 @@ async def test_without_scripts_the_page_goes_on_by_itself(
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
+@pytest.mark.parametrize("lang", ["en", pytest.param("ru", marks=pytest.mark.slow)])
 async def test_cancel_is_told_and_try_again_begins_anew(
     demo: Parts, new_window: NewWindow, lang: str, scripts: bool
 ) -> None:
@@ -292,8 +305,7 @@ async def every_page(demo: Parts, window: Page, phone: Page, lang: str) -> Async
     yield "wrong-link"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
+@in_every_look
 async def test_every_page_fits_320_pixels_and_has_no_serious_fault(
     demo: Parts, new_window: NewWindow, lang: str, scheme: Scheme
 ) -> None:
@@ -306,7 +318,7 @@ async def test_every_page_fits_320_pixels_and_has_no_serious_fault(
         assert await faults(window) == [], name
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_in_a_wide_window_has_no_serious_fault(
     demo: Parts, new_window: NewWindow, scheme: Scheme
 ) -> None:
@@ -343,11 +355,10 @@ async def shop(demo: Parts, lang: str) -> AsyncIterator[str]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
+@in_every_look
 async def test_a_sites_own_page_gets_a_button_by_one_line(
     demo: Parts, new_window: NewWindow, lang: str, scheme: Scheme
 ) -> None:

@@ -16,7 +16,9 @@ from tests.e2e.windows import NewWindow
 
 pytestmark = pytest.mark.browser
 
-both_ways = pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+both_ways = pytest.mark.parametrize(
+    "scripts", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["with scripts", "without"]
+)
 
 
 async def at_home(

@@ -6,7 +6,9 @@ import pwd
 import shutil
 import ssl
 import subprocess
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,9 @@ from tests.process import PATIENCE_S, Deployment
 SITE = Path(__file__).parents[2] / "contrib" / "deploy" / "nginx.conf"
 
 NGINX = shutil.which("nginx")
+
+#: Seconds of the drain.
+DRAIN_S = 2
 
 #: What stands around sites, of the tester's own: folders, and whose they are.
 AROUND = """\
@@ -48,11 +53,15 @@ pytestmark = [
 ]
 
 
-def test_the_site_lets_through_what_is_for_strangers_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["port", "unix socket"])
+def test_the_site_lets_through_what_is_for_strangers_and_nothing_else(
+    tmp_path: Path, by: str
+) -> None:
     deployment = Deployment(tmp_path)
-    deployment.configure('plugins = ["forms", "sandbox"]')
-    with deployment.config.open("a") as config:
-        config.write('trusted_proxies = ["127.0.0.1"]\n')
+    uds = f'uds = "{tmp_path / "msgsvc.sock"}"'
+    server_lines = 'trusted_proxies = ["127.0.0.1"]' if by == "port" else uds
+    toml = 'plugins = ["forms", "sandbox"]\nbase_url = "https://msgsvc.example"'
+    deployment.configure(toml, server=server_lines)
     key = deployment.create_key()
     with deployment.serving() as server, _nginx(tmp_path, server.url) as client:
         owner = {"Authorization": f"Bearer {key}"}
@@ -79,6 +88,36 @@ def test_the_site_lets_through_what_is_for_strangers_and_nothing_else(tmp_path: 
     assert sent == [201] * 5 + [429]
     assert shut == [404] * 3
     assert open_.status_code == 200
+    assert open_.headers.get_list("strict-transport-security") == ["max-age=31536000"]
+
+
+def test_no_request_fails_while_one_of_two_processes_stops(tmp_path: Path) -> None:
+    deployment = Deployment(tmp_path, forks=False)
+    deployment.configure('plugins = ["sandbox"]', server=f"drain_s = {DRAIN_S}")
+    owner = {"Authorization": f"Bearer {deployment.create_key()}"}
+    first = deployment.start()
+    answers = Counter[int]()
+    ended = threading.Event()
+    with deployment.serving() as second, _nginx(tmp_path, first.url, second.url) as client:
+
+        def call() -> None:
+            while not ended.is_set():
+                answer = client.get("/v1/project", headers=owner)
+                answers[answer.status_code] += 1
+
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        first.end()
+        before = answers.total()
+        time.sleep(1)
+        ended.set()
+        for caller in callers:
+            caller.join(PATIENCE_S)
+
+    assert answers.total() > before > 0
+    faults = [status for status in answers if status >= 500]
+    assert not faults, f"{answers}: {(tmp_path / 'error.log').read_text()}"
 
 
 FORM = {
@@ -90,19 +129,22 @@ FORM = {
 
 
 @contextmanager
-def _nginx(folder: Path, behind: str) -> Iterator[httpx2.Client]:
-    """A client of an nginx with our site before the service at `behind`."""
+def _nginx(folder: Path, behind: str, second: str | None = None) -> Iterator[httpx2.Client]:
+    """A client of an nginx with our site before the service at `behind`, and a `second` process of it."""
     assert NGINX is not None
     port = free_ports()
     certificate = write_certificate(folder / "fullchain.pem", "127.0.0.1")
     shutil.copyfile(certificate, folder / "key.pem")
     site = SITE.read_text()
-    for ours, here in {
+    places = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "listen [::]:443 ssl http2;": "",
         "/etc/ssl/msgsvc/": f"{folder}/",
         "server 127.0.0.1:8000": f"server {behind.removeprefix('http://')}",
-    }.items():
+    }
+    if second is not None:
+        places["# server 127.0.0.1:8001"] = f"server {second.removeprefix('http://')}"
+    for ours, here in places.items():
         assert site.count(ours) >= 1, f"{ours} is not in the site any more"
         site = site.replace(ours, here)
     (folder / "site.conf").write_text(site)

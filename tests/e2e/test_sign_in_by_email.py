@@ -18,6 +18,7 @@ from playwright.async_api import Page, expect
 
 from msgsvc_devkit import until
 from msgsvc_devkit.platforms.email import FakeMail, Mail, Person
+from msgsvc_devkit.web_servers import stop
 from tests.e2e.windows import NewWindow, Scheme, faults, picture
 from tests.process import Deployment
 
@@ -62,7 +63,7 @@ async def callback() -> AsyncIterator[str]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/callback"
-    await runner.cleanup()
+    await stop(runner)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

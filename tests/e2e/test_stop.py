@@ -134,7 +134,7 @@ class _Balancer:
         while not self.is_ending:
             for url in self._urls:
                 if url not in self.away:
-                    answer = httpx2.get(f"{url}/readyz")
+                    answer = httpx2.get(f"{url}/readyz", timeout=SOON_S)
                     if answer.status_code != 200:
                         self.away[url] = answer.json()["status"]
             time.sleep(LOOK_S)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.security import InvalidWebhook, open_webhook
 from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc, Msgsvc
 from msgsvc_devkit.ephemeral.thread import ServiceThread
@@ -159,3 +159,64 @@ def test_a_messenger_fails_until_it_is_well_again(msgsvc: Msgsvc, client: httpx2
 
     assert before == "queued"
     assert client.get(f"/v1/messages/{message_id}").json()["status"] == "sent"
+
+
+# ---- one service for all tests -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def msgsvc_session_settings() -> Mapping[str, Any]:
+    return {"auth": {"session_lifetime_s": 120}}
+
+
+@pytest.fixture(scope="module")
+def shop_url(msgsvc_session: Msgsvc) -> str:
+    """A program under test that is started once."""
+    return msgsvc_session.base_url
+
+
+def opened(msgsvc: Msgsvc | AsyncMsgsvc) -> httpx2.Client:
+    headers = {"Authorization": f"Bearer {msgsvc.api_key}"}
+    return httpx2.Client(base_url=msgsvc.base_url, headers=headers, timeout=60)
+
+
+def customers(msgsvc: Msgsvc) -> list[str]:
+    with opened(msgsvc) as client:
+        people = client.get("/v1/subscribers").json()["data"]
+    return [each["first_name"] for each in people]
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_the_service_of_the_session_keeps_what_tests_leave(
+    msgsvc_session: Msgsvc, msgsvc: Msgsvc, shop_url: str, turn: int
+) -> None:
+    with opened(msgsvc_session) as client:
+        sign_in(msgsvc_session, client, f"Ann {turn}")
+
+    assert sorted(customers(msgsvc_session)) == [f"Ann {each + 1}" for each in range(turn)]
+    # That of each test is another one.
+    assert customers(msgsvc) == []
+    assert shop_url == msgsvc_session.base_url != msgsvc.base_url
+
+
+async def test_coroutines_act_on_the_service_of_the_session(
+    msgsvc_session: Msgsvc, msgsvc_session_async: AsyncMsgsvc
+) -> None:
+    before = len(msgsvc_session.events())
+    with opened(msgsvc_session_async) as client:
+        session = client.post("/v1/auth/session", json={}).json()
+    bob = await msgsvc_session_async.person("Bob")
+    await bob.open(session["links"]["messenger_a"])
+    await bob.press("Yes")
+
+    assert msgsvc_session_async.base_url == msgsvc_session.base_url
+    assert len(msgsvc_session.events()) > before
+
+
+def test_the_service_of_the_session_has_settings_of_its_own(msgsvc_session: Msgsvc) -> None:
+    with opened(msgsvc_session) as client:
+        session = client.post("/v1/auth/session", json={}).json()
+        msgsvc_session.advance(seconds=121)
+        found = client.get(f"/v1/auth/session/{session['session_id']}/status").json()
+
+    assert found["status"] == "expired"

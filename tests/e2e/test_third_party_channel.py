@@ -35,11 +35,6 @@ class Letterbox:
         letters = sorted((self._folder / "outbox").glob("*.json"))
         return [json.loads(letter.read_text())["text"] for letter in letters]
 
-    @property
-    def unread(self) -> list[str]:
-        """Files that the bot has put aside."""
-        return [path.name for path in (self._folder / "inbox").glob("*.unreadable")]
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -120,12 +115,13 @@ def test_what_a_strangers_channel_does_not_take_is_refused_before_it_is_called(
     assert letterbox.texts() == ["You are subscribed to notifications from Shop."]
 
 
-def test_an_update_that_cannot_be_read_is_put_aside_and_the_next_one_taken(
-    client: httpx2.Client, letterbox: Letterbox
+def test_an_update_that_cannot_be_read_is_put_on_the_shelf_and_the_next_one_taken(
+    deployment: Deployment, client: httpx2.Client, letterbox: Letterbox
 ) -> None:
     letterbox.put("aa-broken", kind="no such kind", user="eve")
 
     subscriber_id = subscribe(client, letterbox, "eve")
 
     assert subscriber_id.startswith("sub_")
-    assert letterbox.unread == ["aa-broken.unreadable"]
+    shelf = deployment.run("channels", "shelf", "messenger_a")
+    assert shelf.count("malformed") == 1

@@ -7,6 +7,8 @@ from typing import Literal, Self
 
 from aiohttp import ClientSession, web
 
+from msgsvc_devkit.web_servers import stop
+
 #: How it is away: nobody listens, nobody answers, a gateway answers that it has nobody behind it, or it
 #: shows a certificate that nobody trusts.
 Mode = Literal["open", "refused", "hang", "502", "tls"]
@@ -73,7 +75,7 @@ class Front:
         traceback: TracebackType | None,
     ) -> None:
         self._opened.set()
-        await self._runner.cleanup()
+        await stop(self._runner)
         await self._session.close()
 
     async def _listen(self) -> None:

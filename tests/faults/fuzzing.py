@@ -80,6 +80,29 @@ _CONTENT_TYPES = st.sampled_from(
     [b"application/json"] * 6
     + [b"", b"text/plain", b"application/json; charset=latin-1", b"multipart/form-data", b"\xff"]
 )
+#: Those of operations that take a file.
+_FORM_TYPES = st.sampled_from(
+    [b"multipart/form-data; boundary=b"] * 8
+    + [b"multipart/form-data", b"multipart/form-data; boundary=b; charset=idna", b"text/csv", b""]
+)
+
+
+def _files() -> st.SearchStrategy[bytes]:
+    """Bodies with a file: a table, whatever, or hardly a form."""
+    content = st.one_of(
+        st.just(b"address,first_name\nann@example.com,Ann\n"),
+        st.binary(max_size=200),
+        st.text(max_size=80).map(str.encode),
+    )
+    parts = st.tuples(st.sampled_from([b"file"] * 6 + [b"", b"else"]), _TEXTS, content)
+    return st.one_of(parts.map(_form_with_file), parts.map(_form_with_file), _RAW)
+
+
+def _form_with_file(part: tuple[bytes, str, bytes]) -> bytes:
+    name, filename, content = part
+    quoted = filename.encode("utf-8", "surrogatepass").replace(b'"', b"%22")[:2000]
+    head = b'Content-Disposition: form-data; name="%b"; filename="%b"' % (name, quoted)
+    return b"--b\r\n%b\r\n\r\n%b\r\n--b--\r\n" % (head, content)
 
 
 @dataclass(frozen=True)
@@ -91,6 +114,12 @@ class Operation:
     parameters: tuple[Mapping[str, Any], ...]
     body: Mapping[str, Any] | None
     statuses: frozenset[int]
+    #: The first body that the document shows.
+    example: Any = None
+    takes_file: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
 
 
 @dataclass(frozen=True)
@@ -110,24 +139,33 @@ class Reply:
     status: int
     headers: dict[str, str]
     body: bytes
+    #: The values of `Set-Cookie`, which may come several times.
+    cookies: tuple[str, ...] = ()
 
 
 def operations(document: Mapping[str, Any]) -> list[Operation]:
     """What an OpenAPI document describes, with its references followed one step at a time."""
     return [
-        Operation(
-            method.upper(),
-            path,
-            tuple(described.get("parameters", ())),
-            described.get("requestBody", {})
-            .get("content", {})
-            .get("application/json", {})
-            .get("schema"),
-            frozenset(int(status) for status in described["responses"] if status.isdigit()),
-        )
+        _operation(method.upper(), path, described)
         for path, methods in document["paths"].items()
         for method, described in methods.items()
     ]
+
+
+def _operation(method: str, path: str, described: Mapping[str, Any]) -> Operation:
+    content = described.get("requestBody", {}).get("content", {})
+    body = content.get("application/json", {})
+    shown = [body["example"]] if "example" in body else []
+    shown += [each["value"] for each in body.get("examples", {}).values()]
+    return Operation(
+        method,
+        path,
+        tuple(described.get("parameters", ())),
+        body.get("schema"),
+        frozenset(int(status) for status in described["responses"] if status.isdigit()),
+        shown[0] if shown else None,
+        "multipart/form-data" in content,
+    )
 
 
 class Shapes:
@@ -136,18 +174,17 @@ class Shapes:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._schemas = document["components"]["schemas"]
 
-    def requests(self, found: list[Operation]) -> st.SearchStrategy[Fuzzed]:
-        return st.sampled_from(found).flatmap(self._request)
-
-    def _request(self, operation: Operation) -> st.SearchStrategy[Fuzzed]:
+    def requests(self, operation: Operation) -> st.SearchStrategy[Fuzzed]:
         body = _RAW if operation.body is None else self._body(operation.body)
+        if operation.takes_file:
+            body = _files()
         return st.builds(
             Fuzzed,
             st.just(operation),
             st.sampled_from([operation.method] * 80 + list(METHODS)),
             self._path(operation),
             self._query(operation),
-            self._headers(),
+            self._headers(_FORM_TYPES if operation.takes_file else _CONTENT_TYPES),
             body,
         ).map(_with_callable_body)
 
@@ -199,7 +236,9 @@ class Shapes:
         )
 
     @staticmethod
-    def _headers() -> st.SearchStrategy[tuple[tuple[bytes, bytes], ...]]:
+    def _headers(
+        content_types: st.SearchStrategy[bytes],
+    ) -> st.SearchStrategy[tuple[tuple[bytes, bytes], ...]]:
         keys = st.one_of(
             st.none(),
             st.text("abcdef0123456789", min_size=8, max_size=9).map(str.encode),
@@ -211,7 +250,7 @@ class Shapes:
             found = [(b"content-type", content_type)]
             return tuple([*found, (b"idempotency-key", key)] if key is not None else found)
 
-        return st.tuples(_CONTENT_TYPES, keys).map(build)
+        return st.tuples(content_types, keys).map(build)
 
     def value(self, schema: Mapping[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
         """Values of about the described shape; at the depth of nonsense, junk."""
@@ -329,10 +368,12 @@ async def call(
     query: bytes,
     headers: tuple[tuple[bytes, bytes], ...],
     body: bytes,
+    client: str = "127.0.0.1",
 ) -> Reply:
     """What a server would hand to the application, and get from it."""
     sent = [{"type": "http.request", "body": body, "more_body": False}]
     status, answered, chunks = 0, dict[str, str](), list[bytes]()
+    cookies: list[str] = []
 
     async def receive() -> Any:
         return sent.pop() if sent else {"type": "http.disconnect"}
@@ -343,6 +384,9 @@ async def call(
             status = message["status"]
             answered.update(
                 {n.decode().lower(): v.decode("latin-1") for n, v in message["headers"]}
+            )
+            cookies.extend(
+                v.decode("latin-1") for n, v in message["headers"] if n.lower() == b"set-cookie"
             )
         else:
             chunks.append(message.get("body", b""))
@@ -362,8 +406,8 @@ async def call(
             (b"content-length", str(len(body)).encode()),
             *headers,
         ],
-        "client": ("127.0.0.1", 1),
+        "client": (client, 1),
         "server": ("127.0.0.1", 80),
     }
     await app(scope, receive, send)
-    return Reply(status, answered, b"".join(chunks))
+    return Reply(status, answered, b"".join(chunks), tuple(cookies))

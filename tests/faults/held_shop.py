@@ -9,7 +9,7 @@ from typing import Any
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, OutgoingMessage
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.messages.answers import SendAnswer
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages

@@ -21,7 +21,7 @@ from msgsvc_core.channels import (
     Polled,
     Started,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import SendOnlyChannel
 

@@ -18,6 +18,7 @@ from msgsvc_oidc.grants.references import References, RefreshToken
 from msgsvc_oidc.grants.service import Grants
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.people import People
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session
 from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE, Client
 from msgsvc_oidc.protocol.discovery import BACKCHANNEL, TOKEN
@@ -211,6 +212,9 @@ async def open_provider(desk: Desk) -> Provider:
             settings=settings,
             references=references,
             keys=service.get(SigningKeys),
+            people=People(
+                db=service.db, subscribers=service.subscribers, contacts=service.contacts
+            ),
         ),
         devices=DeviceRequests(
             clock=service.clock,

@@ -16,7 +16,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Pace,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import SendOnlyChannel

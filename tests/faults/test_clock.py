@@ -16,7 +16,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service

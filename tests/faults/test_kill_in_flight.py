@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from msgsvc_core.channels.outbound import MAX_IN_FLIGHT
+from msgsvc_core.channels.outbound.gate import MAX_IN_FLIGHT
 from msgsvc_devkit import until
 from msgsvc_devkit.machine import has
 from msgsvc_devkit.runners import TestRunner
+from msgsvc_devkit.web_servers import stop
 from tests.faults import http_messenger
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.conftest import Figure, Rounds
@@ -64,7 +65,7 @@ class Platform:
         try:
             yield self
         finally:
-            await runner.cleanup()
+            await stop(runner)
 
     async def _answer(self, request: web.Request) -> web.Response:
         key = (await request.json())["key"]

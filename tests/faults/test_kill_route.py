@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_core.messages.batches.service import Batches
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.refusing_outbox import refuses
@@ -22,7 +23,9 @@ async def send(this: Town, on_unknown: str) -> None:
         for number in range(this.people)
     ]
     for first in range(0, this.people, BATCH):
-        answer = await this.service.batches.send(this.project_id, messages[first : first + BATCH])
+        answer = await this.service.get(Batches).send(
+            this.project_id, messages[first : first + BATCH]
+        )
         assert answer.rejected == []
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import msgsvc_telegram.plugin
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
@@ -174,7 +175,7 @@ async def has_shown(fake: FakeTelegram, before: int, text: str, count: int) -> b
 
 async def away(service: Service) -> Any:
     async with service.db.read() as tx:
-        state = await service.channel_states.find(tx, "messenger_a")
+        state = await service.get(ChannelStates).find(tx, "messenger_a")
     return state if state is not None and state.outage_since_ms is not None else None
 
 

@@ -229,7 +229,7 @@ async def rolled_out(
     inbox: Server,
     step_s: float,
 ) -> Rollout:
-    """Replaces the running processes one by one, as operating.md says, with traffic all the time."""
+    """Replaces the running processes one by one, as docs/install.md says, with traffic all the time."""
     [last] = (await balancer.ask("GET", "/v1/events?limit=1"))["data"]
     await balancer.ask("POST", "/v1/webhooks", {"url": f"{inbox.url}/ok/shop"})
     traffic = Traffic(balancer, subscribers)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.config.settings import load_settings
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
@@ -41,7 +42,7 @@ class Town:
         steps = [{"channel": name, "on_unknown": on_unknown} for name in CHANNELS]
         body = CreateRouteBody.model_validate({"name": "All", "steps": steps})
         async with self.service.db.transaction() as tx:
-            return (await self.service.routes.create(tx, self.project_id, body)).route_id
+            return (await self.service.get(Routes).create(tx, self.project_id, body)).route_id
 
     async def work(self, kills: int, has_ended: Callable[[], Awaitable[bool]]) -> None:
         """Serves until everything has ended, killed so often while it is under way."""

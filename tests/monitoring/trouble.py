@@ -13,6 +13,7 @@ from aiohttp import web
 
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_devkit.platforms.telegram import FakeTelegram
+from msgsvc_devkit.web_servers import stop
 from msgsvc_sandbox.models import Reason
 from tests.monitoring import clumsy
 from tests.process import Deployment, install_module
@@ -95,7 +96,7 @@ async def receivers() -> AsyncIterator[str]:
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
 class Project:

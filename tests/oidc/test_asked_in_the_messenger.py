@@ -154,3 +154,42 @@ async def test_a_device_is_connected_by_code_number_and_consent(post, ann, brows
     assert question.message.text.startswith("Sign in to Bank with Shop?")
     assert "Go back to your device." in answered.text
     assert tokens.status_code == 200
+
+
+async def question_of_a_device(post, ann, browser) -> tuple[dict[str, Any], Any]:
+    """The codes of a device, and the question that Ann is asked after she entered hers."""
+    codes = (await post("/device_authorization", scope="openid")).json()
+    await browser.open(codes["verification_uri_complete"])
+    page = await browser.http.post(
+        urlsplit(codes["verification_uri"]).path, data={"user_code": codes["user_code"]}
+    )
+    await browser.open(page.headers["Location"])
+    return codes, await ann.open(browser.link())
+
+
+@pytest.mark.both_databases
+async def test_a_device_learns_of_cancel_in_the_messenger_at_once(post, ann, browser):
+    codes, question = await question_of_a_device(post, ann, browser)
+    waiting = await post("/token", grant_type=DEVICE_CODE, device_code=codes["device_code"])
+    await ann.press(question, "Cancel")
+
+    refused = await post("/token", grant_type=DEVICE_CODE, device_code=codes["device_code"])
+    # The browser that still shows the page goes back, and sees the same.
+    await browser.reload()
+    ended = await browser.open(browser.find(r'href="([^"]*error=access_denied[^"]*)"'))
+
+    assert waiting.json()["error"] == "authorization_pending"
+    assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
+    assert "Not connected" in ended.text
+
+
+async def test_a_device_learns_of_a_wrong_number_at_once(post, ann, browser):
+    codes, question = await question_of_a_device(post, ann, browser)
+    right = browser.find(r'class="number"[^>]*>\s*(\d+)')
+    offered = [button.text for row in question.message.buttons for button in row]
+    wrong = next(each for each in offered if each.isdigit() and each != right)
+    await ann.press(question, wrong)
+
+    refused = await post("/token", grant_type=DEVICE_CODE, device_code=codes["device_code"])
+
+    assert refused.json()["error"] == "access_denied"

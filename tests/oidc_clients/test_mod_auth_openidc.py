@@ -3,15 +3,20 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
 from msgsvc_devkit import until
+from msgsvc_devkit.web_servers import stop
 from tests.oidc_clients.browsing import browser
+from tests.oidc_clients.jwk import KID, rsa_jwks
 from tests.oidc_clients.programs import missing, program, serving
 from tests.oidc_clients.provider import Answer, AuthMethod, ClientSpec, Provider
 from tests.ports import free_ports
@@ -78,6 +83,7 @@ async def make_site(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeSit
                     post_logout_redirect_uris=[f"{url}/bye"],
                     backchannel_logout_uri=f"{url}/app/callback?logout=backchannel",
                     auth_method=auth_method,
+                    jwks=_make_key(tmp_path) if auth_method == "private_key_jwt" else None,
                 )
             )
             config = tmp_path / "apache.conf"
@@ -89,7 +95,7 @@ async def make_site(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeSit
                     behind=await stack.enter_async_context(_application()),
                     issuer=provider.issuer,
                     client_id=client.client_id,
-                    client_secret=client.client_secret,
+                    credentials=_credentials(client.client_secret, tmp_path),
                     auth_method=auth_method,
                     response_mode=response_mode,
                 )
@@ -100,6 +106,38 @@ async def make_site(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeSit
             return Site(url, visitor, provider, httpx2.Cookies())
 
         yield make
+
+
+def _credentials(secret: str | None, folder: Path) -> str:
+    """What the module authenticates by. Its key has a name, by which the provider finds the public half."""
+    if secret is not None:
+        return f"OIDCClientSecret {secret}"
+    return f"OIDCPublicKeyFiles {KID}#{folder}/key.pem\nOIDCPrivateKeyFiles {KID}#{folder}/key.pem"
+
+
+def _make_key(folder: Path) -> dict[str, object]:
+    """Writes a key with a certificate that it has signed itself; the public half for the provider."""
+    public, key = rsa_jwks()
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "app.example")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    (folder / "key.pem").write_bytes(private + pem)
+    return public
 
 
 @asynccontextmanager
@@ -118,10 +156,12 @@ async def _application() -> AsyncIterator[int]:
     try:
         yield port
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
-@pytest.mark.parametrize("auth_method", ["client_secret_basic", "client_secret_post"])
+@pytest.mark.parametrize(
+    "auth_method", ["client_secret_basic", "client_secret_post", "private_key_jwt"]
+)
 async def test_the_application_learns_who_has_signed_in(
     make_site: MakeSite, auth_method: AuthMethod
 ) -> None:
@@ -134,6 +174,15 @@ async def test_the_application_learns_who_has_signed_in(
     assert headers["OIDC_CLAIM_name"]
     assert headers["OIDC_CLAIM_iss"] == site.provider.issuer
     assert again.json()["OIDC_CLAIM_sub"] == headers["OIDC_CLAIM_sub"]
+
+
+async def test_the_module_publishes_the_keys_that_are_to_be_registered(make_site: MakeSite) -> None:
+    site = await make_site("private_key_jwt")
+
+    published = (await site.browser.get("/app/callback", params={"jwks": "rsa"})).json()
+
+    [key] = published["keys"]
+    assert (key["kty"], key["kid"]) == ("RSA", KID)
 
 
 async def test_the_answer_may_be_posted(make_site: MakeSite) -> None:

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Browser, Page, Route, expect
 
+from msgsvc_devkit.web_servers import stop
 from tests.e2e.windows import NewWindow, windows
 from tests.oidc_clients.browsing import is_at
 from tests.oidc_clients.programs import HERE, missing
@@ -97,7 +98,7 @@ async def serving(provider: Provider, scope: str) -> AsyncIterator[str]:
     try:
         yield url
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
 
 async def open_application(provider: Provider, url: str, new_window: NewWindow) -> Application:

@@ -33,13 +33,15 @@ MOST_PIXELS = 8
 
 
 class Drawn(NamedTuple):
-    """What pictures depend on besides the pages: Chromium's major version and the font that it draws."""
+    """What pictures depend on besides the pages: Chromium's major version, and the fonts that it draws texts
+    and code with."""
 
     chromium: str
     font: str
+    mono: str
 
     def __str__(self) -> str:
-        return f"Chromium {self.chromium} and {self.font}"
+        return f"Chromium {self.chromium}, {self.font} and {self.mono}"
 
 
 def drawn_here() -> Drawn:
@@ -47,7 +49,12 @@ def drawn_here() -> Drawn:
     assert program, "there is no Chromium"
     said = _output(program, "--version")
     number = next(word for word in said.split() if word[:1].isdigit())
-    return Drawn(number.partition(".")[0], _output("fc-match", "--format=%{family}", "system-ui"))
+    # Of the families in our style sheets, the first that machines with Chromium may have.
+    font, mono = (
+        _output("fc-match", "--format=%{family}", family)
+        for family in ("system-ui", "Liberation Mono")
+    )
+    return Drawn(number.partition(".")[0], font, mono)
 
 
 def drawn_there() -> Drawn | None:

@@ -14,8 +14,8 @@ NAMES = set(
         r"\s*\|\s*",
         """
         | API | EdDSA | HTML | ID | Markdown | Python | TypeScript | URL | UTC | XXXX-XXXX | curl | openssl
-        | openid profile | English | Logto | Novu | Telegram | ZITADEL | msgsvc | API Key | Base URL
-        | API Key Request Header | Date Path | Id Path | Content-Type | User-Agent | webhook-id
+        | openid profile | English | Logto | Novu | Supabase | Telegram | ZITADEL | msgsvc | API Key
+        | Base URL | API Key Request Header | Date Path | Id Path | Content-Type | User-Agent | webhook-id
         | webhook-signature | webhook-timestamp | X-Service-Delivery-Id | X-Service-Event
         | X-Service-Event-Id | X-Service-Signature | X-Service-Timestamp
         | ANN BOT | Ann | Messenger A | Messenger B | Mini | Operator | Owner | Pinewood Library

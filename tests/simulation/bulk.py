@@ -18,10 +18,10 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from msgsvc_core.channels import ChannelIdentity
-from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.lanes import LANE, lane_of
-from msgsvc_core.channels.outbound import BATCH, BATCHES
-from msgsvc_core.channels.outbox import JOB
+from msgsvc_core.channels.outbound.gate import BATCH, BATCHES
+from msgsvc_core.channels.system_messages.calls import BotCalls
+from msgsvc_core.channels.system_messages.outbox import JOB
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.jobs.claims import Lease
 from msgsvc_core.jobs.contract import NORMAL, URGENT, Gate, Job, LaneSpec

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Phase
 from msgsvc_core.jobs.runner import OWN_LOOK_S, LaneRunner, _forever
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.service import Service
@@ -32,7 +33,7 @@ STARTING_S = 60.0
 BROKER_S = (0.001, 0.004)
 
 
-async def nothing_to_migrate() -> list[str]:
+async def nothing_to_migrate(_phase: Phase | None = None) -> list[str]:
     return []
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbound import OutboundGates
-from msgsvc_core.channels.outbox import JOB
-from msgsvc_core.config.settings import JobSettings
+from msgsvc_core.channels.outbound.gates import OutboundGates
+from msgsvc_core.channels.system_messages.outbox import JOB
+from msgsvc_core.config.sections import JobSettings
 from msgsvc_core.jobs.claims import Claimed
 from msgsvc_core.jobs.contract import BULK, Job, Reschedule
 from tests.simulation.platform import SimulatedChannel

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from msgsvc_core.channels.outbound import OutboundGate
+from msgsvc_core.channels.outbound.gate import OutboundGate
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.kernel.values import value_object
 from tests.simulation.memory_lane import MemoryQueue
@@ -75,13 +75,13 @@ class Repetition:
         """All that the future depends on while only the backlog flows, relative to the time. None if
         something else is going on."""
         now_s = self._virtual.now_s
-        pacer = gate._pacer
+        pacer = gate._rate_limits._pacer
         waits = any(
             not job.payload["chat_id"].startswith("many-") for job in self._queue.running.values()
         )
         if pacer is None or pacer.bot is None or waits or self._queue._waiting:
             return None
-        if gate.order or gate._chat_pauses or gate.closed:
+        if gate.order or gate._pauses.has_chats or gate.closed:
             return None
         bot, limit = pacer.bot, gate.concurrency
 
@@ -101,7 +101,7 @@ class Repetition:
             since(limit._since_s),
             limit._answers,
             limit._answers_before,
-            len(gate._ahead),
+            len(gate._rate_limits._reserved),
             len(lane._running),
             len(self._queue.running),
             tuple(timers),

@@ -7,9 +7,9 @@ from math import floor
 
 import pytest
 
-from msgsvc_core.channels import outbound
-from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder
-from msgsvc_core.channels.pacing import Pacer, Window
+from msgsvc_core.channels.outbound import rate_limits
+from msgsvc_core.channels.outbound.ordering import FifoKeyLock, RetryOrder
+from msgsvc_core.channels.outbound.pacing import Pacer, Window
 from msgsvc_core.jobs import lanes
 from tests.simulation import bulk, report, stepped
 from tests.simulation.invariants import Violated, jain
@@ -118,14 +118,14 @@ class Hasty(Pacer):
 def test_a_pace_that_lets_a_tenth_more_through_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outbound, "Pacer", Hasty)
+    monkeypatch.setattr(rate_limits, "Pacer", Hasty)
 
     with pytest.raises(Violated, match=r"seed 1: bot00 exceeded its pace"):
         stepped.run(CALM)
 
 
 def test_the_same_is_found_out_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbound, "Pacer", Hasty)
+    monkeypatch.setattr(rate_limits, "Pacer", Hasty)
 
     with pytest.raises(Violated, match=r"seed 3: bot00 exceeded its pace"):
         bulk.run(bulk.Options(3, 100_000, bots=1, events=2))
@@ -159,8 +159,8 @@ def test_a_lane_that_claims_too_far_ahead_of_a_question_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = bulk.Options(3, 6000, bots=1, events=20, check_questions_s=0.6)
-    monkeypatch.setattr(outbound, "AHEAD_S", 0.9)
-    monkeypatch.setattr(outbound, "RESERVED_S", 1.8)
+    monkeypatch.setattr(rate_limits, "AHEAD_S", 0.9)
+    monkeypatch.setattr(rate_limits, "RESERVED_S", 1.8)
 
     with pytest.raises(Violated, match=r"seed 3: 'Sign in\? \d+' of bot00 waited"):
         bulk.run(options)
@@ -168,7 +168,7 @@ def test_a_lane_that_claims_too_far_ahead_of_a_question_is_found_out(
 
 def test_a_lane_that_stands_still_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # It waits for more room than the pace ever has.
-    monkeypatch.setattr(outbound, "AHEAD_S", 5.0)
+    monkeypatch.setattr(rate_limits, "AHEAD_S", 5.0)
 
     with pytest.raises(Violated, match="seed 3: bot00 has sent nothing for 120 s"):
         bulk.run(bulk.Options(3, 100, bots=1, events=0))

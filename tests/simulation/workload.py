@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.bodies import SendBody
@@ -111,7 +112,7 @@ class Workload:
         project_id, name = self.project_ids[tenant], f"added_{number}"
         body = CreateChannelBody(name=name, plugin="simulated", settings={})
         async with self.service.db.transaction() as tx:
-            channel = await self.service.own_channels.create(tx, project_id, body)
+            channel = await self.service.get(ProjectChannels).create(tx, project_id, body)
             bot = channel.channel_id
             people = [
                 Person(f"sub_{name}_{person:07}", f"{name}-{tenant}-{person}")

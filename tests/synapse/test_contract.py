@@ -108,8 +108,8 @@ class SynapseMessenger(Messenger):
         await self._bot.call("POST", "logout")
 
     async def puzzle(self) -> None:
-        await self._ann.write("Landed", "m.moon")
-        await self._ann.write("A picture of nothing", "m.image")
+        # An edit of nothing, which a homeserver takes.
+        await self._ann.write("x", fields={"m.relates_to": {"rel_type": "m.replace"}})
 
 
 class TestMatrixOnSynapse(Sending, Changing, Reports, ReceivingContract):

@@ -17,6 +17,7 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.web_servers import stop
 from msgsvc_matrix import plugin
 from msgsvc_otp import plugin as otp
 from tests.synapse.homeserver import PASSWORD, Homeserver, User
@@ -132,7 +133,7 @@ async def picture() -> AsyncIterator[str]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     yield f"http://127.0.0.1:{site.port}/cat.png"
-    await runner.cleanup()
+    await stop(runner)
 
 
 async def test_a_person_signs_in(make_shop: MakeShop, bot: User, ann: User) -> None:

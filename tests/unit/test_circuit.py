@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_core.channels.circuit import CircuitBreaker, Permit
+from msgsvc_core.channels.outbound.circuit import CircuitBreaker, Permit
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from msgsvc_core.channels.concurrency import ConcurrencyLimit
+from msgsvc_core.channels.outbound.concurrency import ConcurrencyLimit
 
 LEAST, MOST = 8, 300
 

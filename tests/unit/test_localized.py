@@ -1,11 +1,14 @@
 """Texts per language, as bodies may hold them."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import pytest
+from babel.core import get_global
 
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import validate
+from msgsvc_core.kernel import i18n
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.i18n import (
     Localized,
@@ -18,6 +21,8 @@ from msgsvc_core.kernel.i18n import (
     reported_tag,
     visible,
 )
+from msgsvc_core.pages.languages import preferred
+from msgsvc_devkit.growth import growing
 
 
 class Thing(RequestModel):
@@ -244,3 +249,24 @@ def test_a_text_falls_back_from_a_tag_to_its_language_and_then_to_the_default(
     known: tuple[str, ...], shown: str
 ) -> None:
     assert language_of(known, "zh-Hant-TW", "en") == shown
+
+
+@pytest.mark.parametrize(
+    "header", ["-" * 30_000, "a-" * 15_000, "a," * 15_000, "-," * 15_000, "a;q=1," * 5_000]
+)
+def test_a_language_is_looked_up_in_no_time_whatever_a_browser_says(header: str) -> None:
+    assert growing(preferred, [header], sizes=(7_500, 30_000), most_s=0.04) == []
+    assert growing(partial(closest, languages=("en", "ru")), [header], most_s=0.04) == []
+
+
+def test_a_language_far_behind_in_a_header_is_found() -> None:
+    assert preferred(f"{'xx, ' * 40}ru") == "ru"
+
+
+@pytest.mark.parametrize(("place", "script"), i18n._SCRIPTS.items())
+def test_likely_scripts_are_those_of_cldr(place: str, script: str) -> None:
+    language, _, country = place.partition("-")
+    subtags = get_global("likely_subtags")
+    likely = subtags.get(f"{language}_{country.upper()}") or subtags[language]
+
+    assert likely.split("_")[1].lower() == script

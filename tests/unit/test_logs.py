@@ -105,7 +105,7 @@ PROGRAM = """
 import logging
 import structlog
 from msgsvc_core.telemetry.logs import configure_logs
-from msgsvc_core.config.settings import LogSettings
+from msgsvc_core.config.sections import LogSettings
 
 configure_logs(LogSettings(format="{format}", level="info"))
 log = structlog.get_logger("test")
@@ -125,7 +125,7 @@ SERVER = """
 import asyncio
 import structlog
 from msgsvc_core.telemetry.logs import configure_logs, request_lines
-from msgsvc_core.config.settings import LogSettings
+from msgsvc_core.config.sections import LogSettings
 
 configure_logs(LogSettings(format="{format}", level="{level}"), for_good=True)
 values = dict(method="POST", endpoint="/v1/send", status=202, duration_ms=1.5, request_id="req_1")

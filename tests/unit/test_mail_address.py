@@ -15,6 +15,11 @@ from msgsvc_core.kernel.email import normalized
         ("Анна@Почта.example", "анна@xn--80a1acny.example"),
         ("jose\u0301@shop.example", "josé@shop.example"),
         (f"{'a' * 64}@shop.example", f"{'a' * 64}@shop.example"),
+        ("Ann..lee.@docomo.ne.jp", "ann..lee.@docomo.ne.jp"),
+        # By IDNA 2008: another owner's than ann@strasse.example.
+        ("ann@straße.example", "ann@xn--strae-oqa.example"),
+        ("ann@βόλος.example", "ann@xn--nxasmm1c.example"),
+        ("ann@ПОЧТА.example", "ann@xn--80a1acny.example"),
     ],
 )
 def test_an_address_is_kept_in_one_form(written: str, kept: str) -> None:
@@ -33,6 +38,8 @@ def test_an_address_is_kept_in_one_form(written: str, kept: str) -> None:
         "ann@@shop.example",
         "ann@shop..example",
         "ann@-shop.example",
+        "ann..lee@shop.example",
+        "ann,lee@docomo.ne.jp",
         "ann@127.0.0.1",
         "ann@[127.0.0.1]",
         ".ann@shop.example",
@@ -46,6 +53,9 @@ def test_an_address_is_kept_in_one_form(written: str, kept: str) -> None:
         f"ann@{'a' * 64}.example",
         f"ann@{'.'.join(['a' * 60] * 5)}.example",
         "ann@\ud800.example",
+        "ann@a\u200db.example",
+        "ann@\u2024.example",
+        "ann@" + "\u0323\u0301" * 60_000 + ".example",
     ],
 )
 def test_what_can_be_no_address_is_refused(written: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from msgsvc_core.channels import ChannelKind, ChatColours, MessengerLook
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit import memory_core
 from msgsvc_devkit.channel import RecordingChannel

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder
+from msgsvc_core.channels.outbound.ordering import FifoKeyLock, RetryOrder
 from msgsvc_core.jobs import Job
 from msgsvc_devkit.work import PATIENCE_S
 

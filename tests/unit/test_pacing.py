@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from msgsvc_core.channels import Pace
-from msgsvc_core.channels.pacing import PRUNE_S, Pacer, Window
+from msgsvc_core.channels.outbound.pacing import PRUNE_S, Pacer, Window
 from msgsvc_devkit import FakeClock
 
 #: What a call takes on its way there and back, in seconds.

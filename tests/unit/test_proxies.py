@@ -36,7 +36,9 @@ claims = st.one_of(
 )
 
 
-async def seen(client: Any, *headers: tuple[str, str], proxies: Networks = PROXIES) -> Any:
+async def seen(
+    client: Any, *headers: tuple[str, str], proxies: Networks = PROXIES, on_unix: bool = False
+) -> Any:
     """The scope that the application behind the middleware gets."""
     found: list[Any] = []
 
@@ -45,8 +47,25 @@ async def seen(client: Any, *headers: tuple[str, str], proxies: Networks = PROXI
 
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
     scope = {"type": "http", "client": client, "scheme": "http", "headers": raw}
-    await TrustedProxies(app, proxies)(scope, None, None)  # type: ignore[arg-type]  # never asked
+    await TrustedProxies(app, proxies, on_unix=on_unix)(scope, None, None)  # type: ignore[arg-type]  # the app calls neither
     return found[0]
+
+
+async def test_a_peer_on_the_unix_socket_is_a_proxy_on_this_machine() -> None:
+    forwarded = ("X-Forwarded-For", f"198.51.100.1, {STRANGER}")
+    through = await seen(None, forwarded, ("X-Forwarded-Proto", "https"), on_unix=True)
+    silent = await seen(None, on_unix=True)
+    elsewhere = await seen(None, forwarded)
+
+    assert (through["client"], through["scheme"]) == ((STRANGER, 0), "https")
+    assert silent["client"] == ("127.0.0.1", 0)
+    assert elsewhere["client"] is None
+
+
+async def test_with_a_unix_socket_nothing_is_believed_of_an_address() -> None:
+    scope = await seen((STRANGER, 5), ("X-Forwarded-For", "127.0.0.1"), on_unix=True)
+
+    assert scope["client"] == (STRANGER, 5)
 
 
 async def test_nothing_is_believed_of_a_stranger() -> None:

@@ -14,7 +14,7 @@ from msgsvc_core.channels.failures import (
     LocalFailure,
     Reason,
 )
-from msgsvc_core.channels.send_attempt import (
+from msgsvc_core.channels.outbound.send_attempt import (
     DELIVERED,
     HELD,
     PATIENCE_S,

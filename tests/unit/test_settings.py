@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.config.settings import (
-    Section,
-    Settings,
-    SettingsError,
-    SettingsSection,
-    load_settings,
-    read_sections,
-)
+from msgsvc_core.config.environment import read_environment
+from msgsvc_core.config.sections import Section
+from msgsvc_core.config.settings import Settings, SettingsSection, load_settings, read_sections
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 
@@ -471,3 +467,46 @@ def test_a_worker_can_not_show_metrics_where_the_api_listens(write: Any) -> None
 def test_a_door_that_stands_open_or_shut_is_refused(write: Any, toml: str, named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         load(write(toml))
+
+
+def test_the_variables_of_commands_are_no_settings() -> None:
+    """A command would refuse to run while one is exported, and so would every other."""
+    root = Path(__file__).parents[2]
+    modules = [
+        path
+        for folder in ("msgsvc_core", "plugins", "contrib")
+        for path in (root / folder).rglob("*.py")
+    ]
+    found = {
+        name for path in modules for name in re.findall(r'envvar="(\w+)"', path.read_text("utf-8"))
+    }
+
+    assert {"MSGSVC_CONFIG", "MSGSVC_COPY_TO"} <= found
+    assert read_environment(dict.fromkeys(found, "value")) == {}
+
+
+@pytest.mark.parametrize(
+    ("toml", "meant"),
+    [
+        (
+            "[server]\nprot = 1",
+            "server.prot: there is no such setting; did you mean 'server.port'?",
+        ),
+        ("[limits]\nrequests_per_minutes = 1", "did you mean 'limits.requests_per_minute'?"),
+        ("[server]\nnonsense = 1", "server.nonsense: there is no such setting"),
+    ],
+)
+def test_a_misspelled_setting_of_a_section_is_told_with_the_one_that_was_meant(
+    write: Any, toml: str, meant: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(write(toml))
+
+    assert meant in str(caught.value)
+
+
+def test_a_misspelled_setting_of_a_plugin_is_told_with_the_one_that_was_meant(write: Any) -> None:
+    settings = load(write('plugins = ["otp"]\n[otp]\nttl_minute = 5'))
+
+    with pytest.raises(SettingsError, match=r"otp\.ttl_minute: .*did you mean"):
+        Service(settings)

@@ -11,7 +11,7 @@ import pytest
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po
 
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.i18n import Texts
 
 ROOT = Path(__file__).parents[2]

@@ -23,6 +23,10 @@ DOTTED_NAMES: dict[str, str] = {
     "create_channel_request": "channels.requests.create",
     "get_channel_request": "channels.requests.get",
     "cancel_channel_request": "channels.requests.cancel",
+    "list_shelf": "channels.shelf.list",
+    "get_shelved_content": "channels.shelf.download",
+    "take_shelved_item": "channels.shelf.take",
+    "delete_shelved_item": "channels.shelf.delete",
     # Subscribers
     "list_subscribers": "subscribers.list",
     "add_subscriber": "subscribers.add",

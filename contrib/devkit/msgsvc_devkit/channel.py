@@ -1,7 +1,7 @@
 """A channel that records its calls, and fails on request."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 from urllib.parse import urlencode
 
@@ -19,8 +19,10 @@ from msgsvc_core.channels import (
     PlatformSignIn,
     PlatformSignInRefused,
     Reason,
+    Unreadable,
+    Update,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel import email
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -56,7 +58,8 @@ class SendOnlyChannel(Channel):
 
 class RecordingChannel(Channel):
     """Records calls in `sent`, `edited` and `answered`. `failures` are raised first, one per send, and
-    `refusals` by edits, deletions and fetches. `contents` are the files that users sent, by `file_ref`.
+    `refusals` by edits, deletions and fetches. `contents` are the files that users sent, by `file_ref`;
+    `readable` what becomes of items that are taken anyway, by their bytes.
 
     With `capabilities.repeatable` a message is shown once per key, and an `in_doubt` failure is raised after
     the message was shown. `keys` contains the keys of all calls of `send`.
@@ -76,6 +79,7 @@ class RecordingChannel(Channel):
         self.failures: list[DeliveryError] = []
         self.refusals: list[DeliveryError] = []
         self.contents: dict[str, bytes] = {}
+        self.readable: dict[bytes, Sequence[Update]] = {}
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         self.keys.append(message.key)
@@ -114,6 +118,10 @@ class RecordingChannel(Channel):
         if len(content) > max_bytes:
             raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
         into.write(content)
+
+    async def take_anyway(self, item: Unreadable) -> Sequence[Update]:
+        self._refuse()
+        return self.readable.get(item.raw, [replace(item, detail="it still has no form")])
 
     def parse_address(self, text: str) -> str:
         return email.normalized(text)

@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.inbound import Chat
-from msgsvc_core.channels.outbox import JOB as BOT_CALL
-from msgsvc_core.channels.outbox import OPEN_THREAD
+from msgsvc_core.channels.system_messages.outbox import JOB as BOT_CALL
+from msgsvc_core.channels.system_messages.outbox import OPEN_THREAD
 from msgsvc_core.channels.updates import Update
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import CORE_MIGRATIONS, Tx
+from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.json import from_json
@@ -31,7 +31,6 @@ from msgsvc_core.messages.bodies import MessageQuery
 from msgsvc_core.messages.models import Message
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.searching import columns_of
@@ -39,7 +38,7 @@ from msgsvc_devkit.channel import RecordingChannel, RecordingPlugin
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.contexts import InboundInTest, JobInTest, claimed
 from msgsvc_devkit.memory import MEMORY_URL, memory_database
-from msgsvc_devkit.services import settings_of
+from msgsvc_devkit.services import migrations_of, settings_of
 
 #: The project that every core has, named Shop.
 PROJECT = "prj_1"
@@ -248,8 +247,7 @@ async def memory_core(
     their entry point, others as objects. `settings` are those of `msgsvc.toml`, sections as dictionaries."""
     recorder, clock = _Recorder(), clock or FakeClock()
     extra = [("recording", RecordingPlugin()), ("recorder", recorder), *extra_plugins]
-    hook = load_plugins(plugins, extra).hook
-    async with memory_database([CORE_MIGRATIONS, *hook.register_migrations()]) as db:
+    async with memory_database(migrations_of(plugins, extra)) as db:
         service = Service(
             settings_of(plugins, extra, database_url=MEMORY_URL, **settings),
             clock=clock,

@@ -83,6 +83,7 @@ PARTS = (
     Part("php", "apt-get install php-cli", _program("php")),
     Part("go", "apt-get install golang-go", _program("go")),
     Part("nginx", "apt-get install nginx-light", _program("nginx")),
+    Part("pgbouncer", "apt-get install pgbouncer", _program("pgbouncer")),
     Part("client-tools", "make client-tools", _folder("tests/clients/node_modules")),
 )
 

@@ -4,6 +4,9 @@ A test marked `slow`, or below one of the ini setting's `slow_folders`, drives s
 start, or watches something for long. It is left out unless `--slow=all` or `--slow=only` is given, or its
 file or folder is named on the command line. The ini setting `timeout` is multiplied by the slowness of the
 machine.
+
+Tests below one of the ini setting's `first_folders` run first: those that take longest and mostly wait for
+others, such as a browser, which would keep a run waiting for them at its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +26,7 @@ from msgsvc_devkit.machine import (
 
 SLOW = "slow"
 FOLDERS = "slow_folders"
+FIRST = "first_folders"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="whether to run tests marked slow (default: no, except for files that are named)",
     )
     parser.addini(FOLDERS, "folders whose tests are slow", type="paths")
+    parser.addini(FIRST, "folders whose tests run first", type="paths")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,6 +82,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     which, folders = _chosen(config), config.getini(FOLDERS)
+    first = tuple(config.getini(FIRST))
+    items.sort(key=lambda item: not _is_below(item.path.parent, first))
     if which == "all":
         return
     left_out = [item for item in items if is_slow(item, folders) is not (which == "only")]

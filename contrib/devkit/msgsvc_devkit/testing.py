@@ -1,4 +1,5 @@
 """Pytest fixtures for tests of programs that use the service: `msgsvc`, and `msgsvc_async` for coroutines.
+`msgsvc_session` and `msgsvc_session_async` are the same with one service for all tests.
 
     def test_ann_is_told(msgsvc):
         ann = msgsvc.person("Ann")
@@ -9,6 +10,7 @@ Pytest loads them by itself. Nothing of the service is loaded before the first t
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,22 +43,34 @@ __all__ = [
     "Webhook",
     "msgsvc",
     "msgsvc_async",
+    "msgsvc_session",
+    "msgsvc_session_async",
+    "msgsvc_session_settings",
+    "msgsvc_session_thread",
     "msgsvc_settings",
     "msgsvc_thread",
 ]
 
 
-@pytest.fixture(scope="session")
-def msgsvc_thread() -> "Iterator[ServiceThread]":
-    """The thread in which services run, for the whole session. Its `base_url` stays the same."""
-    from msgsvc_devkit.ephemeral.folder import private_folder  # noqa: PLC0415 - see above
-    from msgsvc_devkit.ephemeral.thread import ServiceThread  # noqa: PLC0415 - see above
+@contextmanager
+def _started() -> "Iterator[ServiceThread]":
+    from msgsvc_devkit.ephemeral.folder import private_folder  # noqa: PLC0415 - loaded by the first test that asks
+    from msgsvc_devkit.ephemeral.thread import ServiceThread  # noqa: PLC0415 - loaded by the first test that asks
 
     with private_folder() as folder:
         thread = ServiceThread(folder)
         thread.start()
+        try:
+            yield thread
+        finally:
+            thread.stop()
+
+
+@pytest.fixture(scope="session")
+def msgsvc_thread() -> "Iterator[ServiceThread]":
+    """The thread in which services run, for the whole session. Its `base_url` stays the same."""
+    with _started() as thread:
         yield thread
-        thread.stop()
 
 
 @pytest.fixture
@@ -80,7 +94,7 @@ def msgsvc_renewed(
 @pytest.fixture
 def msgsvc(msgsvc_renewed: "ServiceThread") -> "Msgsvc":
     """A new service with a project, an API key and the sandbox messenger, for blocking tests."""
-    from msgsvc_devkit.ephemeral.actors import Msgsvc  # noqa: PLC0415 - see above
+    from msgsvc_devkit.ephemeral.actors import Msgsvc  # noqa: PLC0415 - loaded by the first test that asks
 
     return Msgsvc(msgsvc_renewed)
 
@@ -88,6 +102,37 @@ def msgsvc(msgsvc_renewed: "ServiceThread") -> "Msgsvc":
 @pytest.fixture
 def msgsvc_async(msgsvc_renewed: "ServiceThread") -> "AsyncMsgsvc":
     """The same for coroutines: what takes time is awaited, and the test's loop goes on meanwhile."""
-    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc  # noqa: PLC0415 - see above
+    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc  # noqa: PLC0415 - loaded by the first test that asks
 
     return AsyncMsgsvc(msgsvc_renewed)
+
+
+@pytest.fixture(scope="session")
+def msgsvc_session_settings() -> Mapping[str, Any]:
+    """As `msgsvc_settings`, for the service of all tests: override this one with the scope `session`."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def msgsvc_session_thread(msgsvc_session_settings: Mapping[str, Any]) -> "Iterator[ServiceThread]":
+    """A second thread, with one service that runs from the first test that uses it until the session ends."""
+    with _started() as thread:
+        thread.renew(msgsvc_session_settings)
+        yield thread
+
+
+@pytest.fixture(scope="session")
+def msgsvc_session(msgsvc_session_thread: "ServiceThread") -> "Msgsvc":
+    """One service for all tests, e.g. for a program that takes long to start: what a test leaves in it, the
+    next one finds. Fixtures of any scope may use it."""
+    from msgsvc_devkit.ephemeral.actors import Msgsvc  # noqa: PLC0415 - loaded by the first test that asks
+
+    return Msgsvc(msgsvc_session_thread)
+
+
+@pytest.fixture(scope="session")
+def msgsvc_session_async(msgsvc_session_thread: "ServiceThread") -> "AsyncMsgsvc":
+    """The same service for coroutines."""
+    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc  # noqa: PLC0415 - loaded by the first test that asks
+
+    return AsyncMsgsvc(msgsvc_session_thread)

@@ -24,6 +24,7 @@ from aiohttp import web
 
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security.signing import WebhookDelivery, open_webhook, sign, standard_headers
+from msgsvc_devkit.web_servers import stop
 
 #: Maximum bytes of a request's body; those of events are far smaller.
 MOST_BYTES = 4 * 1024 * 1024
@@ -126,7 +127,7 @@ class WebhookReceiver:
         trace: TracebackType | None,
     ) -> None:
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     def fail(self, status: int = 500, *, times: int = 1, retry_after: int | None = None) -> None:
         """Responds to the next `times` requests with `status`."""

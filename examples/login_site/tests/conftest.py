@@ -1,7 +1,7 @@
 """The example site, started as its reader starts it, against a fake of the service's API.
 
 Starting the site takes most of a second, so all tests of a module share one, each with a browser of
-its own, and all of them run in the module's event loop.
+its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.ports import free_ports
 APP = Path(__file__).parents[1] / "app.py"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module")
 async def service() -> AsyncIterator[tuple[FakeService, str]]:
     fake = FakeService()
     runner = web.AppRunner(fake.app)
@@ -35,7 +35,7 @@ async def service() -> AsyncIterator[tuple[FakeService, str]]:
     await runner.cleanup()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module")
 async def site_url(service: tuple[FakeService, str]) -> AsyncIterator[str]:
     port = free_ports()
     settings = {
@@ -68,7 +68,7 @@ async def until_it_answers(process: asyncio.subprocess.Process, url: str) -> Non
     raise AssertionError("the site ended while starting; its output is above")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture
 async def browser(site_url: str, service: tuple[FakeService, str]) -> AsyncIterator[Browser]:
     async with new_http(site_url) as http:
         yield Browser(http, service[0])

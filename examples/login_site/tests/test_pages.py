@@ -3,12 +3,8 @@
 import asyncio
 import sys
 
-import pytest
-
 from examples.login_site.tests.browser import Browser
 from examples.login_site.tests.conftest import APP
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_without_scripts_the_button_is_a_link_to_the_services_page(browser: Browser) -> None:

@@ -4,8 +4,6 @@ import pytest
 
 from examples.login_site.tests.browser import Browser, new_http
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def session_cookie(browser: Browser) -> str:
     return next(cookie.value for cookie in browser.http.cookie_jar if cookie.key == "session")

@@ -13,8 +13,6 @@ import pytest
 from examples.login_site.tests.browser import Browser
 from examples.login_site.tests.fake_service import SECRET, secret_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def signed(body: bytes, delivery_id: str, *secrets_: str) -> dict[str, str]:
     """The headers of a delivery signed with each of the secrets."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import IO, Any, TypeVar
 
-import structlog
-
 from msgsvc_core.channels import (
     BotProfile,
     Capabilities,
@@ -19,6 +17,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Polled,
     Reason,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_letterbox.outbox import BlockedBot, NoSuchLetter, Outbox
@@ -26,8 +26,6 @@ from msgsvc_letterbox.settings import LetterboxSettings
 from msgsvc_letterbox.updates import UnreadableUpdate, read_update
 
 T = TypeVar("T")
-
-log = structlog.get_logger(__name__)
 
 
 class LetterboxChannel(Channel):
@@ -101,12 +99,15 @@ class LetterboxChannel(Channel):
         await asyncio.to_thread(self._inbox.mkdir, parents=True, exist_ok=True)
         while True:
             found = await asyncio.to_thread(lambda: sorted(self._inbox.glob("*.json"))[:100])
-            read = [(path.name, await asyncio.to_thread(_read, path)) for path in found]
-            taken = [(name, update) for name, update in read if update is not None]
+            taken = [(path.name, await asyncio.to_thread(_read, path)) for path in found]
             if taken:
                 names, updates = zip(*taken, strict=True)
                 return Polled(updates, cursor="/".join(names))
             await asyncio.sleep(self._poll_s)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        """An operator has a letter read again, e.g. after this channel has learned a new kind."""
+        return [_update(item.update_id, item.raw)]
 
     async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         # The last part alone: who names a file must not name any other of this machine.
@@ -131,11 +132,15 @@ def _remove(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Update | None:
-    """The update in a file; one that can't be read is put aside, and never stops the bot."""
+def _read(path: Path) -> Update:
+    """The update in a file; one that can't be read goes to the channel's shelf, and never stops the bot."""
+    return _update(path.stem, path.read_bytes())
+
+
+def _update(update_id: str, raw: bytes) -> Update:
     try:
-        return read_update(path.stem, path.read_bytes())
+        return read_update(update_id, raw)
     except UnreadableUpdate as error:
-        log.warning("update_unreadable", file=path.name, error=str(error))
-        path.rename(path.with_suffix(".unreadable"))
-        return None
+        return Unreadable(
+            update_id=update_id, raw=raw, reason=UnreadableReason.MALFORMED, detail=str(error)
+        )

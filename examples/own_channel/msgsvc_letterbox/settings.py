@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 
 
 class LetterboxSettings(Section):

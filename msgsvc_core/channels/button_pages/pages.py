@@ -27,6 +27,7 @@ from msgsvc_core.pages import (
     request_id,
     static_files,
 )
+from msgsvc_core.pages.posting import posted_values
 from msgsvc_core.projects.page_brand import page_brand, set_page_brand
 from msgsvc_core.projects.service import Projects
 
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 
-#: Values of the form.
-MOST_FIELDS = 4
+#: Values of the form, and its bytes.
+MOST_FIELDS, FORM_BYTES = 4, 4096
 
 #: Characters of `attempt`, which tells a form that is sent twice from a second press.
 MOST_CHARACTERS = 64
@@ -96,8 +97,8 @@ class ButtonPagesRoutes:
         )
 
     async def _pressed(self, request: Request, token: str, page: ButtonPage) -> Response:
-        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
-            attempt = str(form.get("attempt") or "")[:MOST_CHARACTERS]
+        form = await posted_values(request, max_bytes=FORM_BYTES, max_values=MOST_FIELDS)
+        attempt = str(form.get("attempt") or "")[:MOST_CHARACTERS]
         said = await self._press(page.channel.key, page.press(token, attempt))
         messages = [
             (_plain(message), [b for row in message.buttons for b in row if b.url is not None])

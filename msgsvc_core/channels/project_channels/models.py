@@ -11,7 +11,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, Time, UpdatedAt, Url
 from msgsvc_core.channels.contract import Receiving
-from msgsvc_core.channels.reception_models import ReceptionAnswer
+from msgsvc_core.channels.reception.models import ReceptionAnswer
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
@@ -88,6 +88,7 @@ class State:
     detail: str | None
     outage_since_ms: int | None = None
     outage_detail: str | None = None
+    paused_until_ms: int = 0
     interrupted_since_ms: int | None = None
     interrupted_reason: str | None = None
     interrupted_detail: str | None = None
@@ -204,6 +205,10 @@ class OwnChannelAnswer(ResponseModel):
     )
     unavailable_since: Time | None = Field(
         description="Since when the messenger has answered no call; null while it answers.",
+        examples=[None],
+    )
+    paused_until: Time | None = Field(
+        description="Until when the messenger has asked the bot to send nothing; null if it has not.",
         examples=[None],
     )
     receiving: Receiving = Field(

@@ -30,7 +30,12 @@ async def list_channel_requests(
     )
 
 
-@router.post("/v1/channel-requests", status=201, errors=(Conflict,), audited=True)
+@router.post(
+    "/v1/channel-requests",
+    status=201,
+    errors=(Conflict,),
+    audited=lambda _: _("Bot requested from a messenger"),
+)
 async def create_channel_request(
     ctx: Context,
     body: CreateChannelRequestBody,
@@ -65,7 +70,7 @@ async def get_channel_request(
     "/v1/channel-requests/{channel_request_id}/cancel",
     shows_secrets=False,
     errors=(Conflict, NotFound),
-    audited=True,
+    audited=lambda _: _("Request for a bot cancelled"),
 )
 async def cancel_channel_request(
     ctx: Context,

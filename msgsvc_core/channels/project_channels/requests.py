@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 
 class ChannelRequests:
-    """`service.channel_requests`."""
+    """Requests for bots that a messenger's own bot makes."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ async def list_channels(
     return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 
 
-@router.post("/v1/channels", status=201, errors=(Conflict,), audited=True)
+@router.post("/v1/channels", status=201, errors=(Conflict,), audited=lambda _: _("Channel created"))
 async def create_channel(
     ctx: Context, body: CreateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
@@ -54,7 +54,7 @@ async def get_channel(
     return answer
 
 
-@router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
+@router.put("/v1/channels/{name}", errors=(NotFound,), audited=lambda _: _("Channel changed"))
 async def update_channel(
     ctx: Context, name: NamedChannel, body: UpdateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
@@ -67,7 +67,9 @@ async def update_channel(
     return answer
 
 
-@router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/channels/{name}", status=204, errors=(NotFound,), audited=lambda _: _("Channel deleted")
+)
 async def delete_channel(ctx: Context, name: NamedChannel, own_channels: ProjectChannels) -> None:
     """Deletes one of the project's own channels and its secrets; queued messages are skipped."""
     await own_channels.delete(ctx.tx, ctx.project_id, name)

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from msgsvc_core.channels import bots, spending
-from msgsvc_core.channels.asking import check_channel
-from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
+from msgsvc_core.channels.health.check import check_channel
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.channels.kinds import ShownSettings, WrongKind, WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import (
@@ -25,9 +25,10 @@ from msgsvc_core.channels.project_channels.models import (
     row_of,
 )
 from msgsvc_core.channels.project_channels.sync import ChannelSync
-from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
+from msgsvc_core.channels.reception.models import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.channels.registry.broken import BrokenChannel
+from msgsvc_core.channels.shelf.service import delete_of_channel
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
@@ -61,7 +62,7 @@ HasSubscribers = Callable[[Tx, str, str], Awaitable[bool]]
 
 
 class ProjectChannels:
-    """`service.own_channels`."""
+    """The channels that projects add."""
 
     def __init__(
         self,
@@ -184,6 +185,7 @@ class ProjectChannels:
         await self._states.delete(tx, channel.channel_id)
         await bots.delete(tx, channel.channel_id)
         await spending.delete(tx, channel.channel_id)
+        await delete_of_channel(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
         tx.on_commit(partial(self._sync.remove, channel.channel_id, revision))
 
@@ -225,6 +227,9 @@ class ProjectChannels:
         shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
         detail = receiving = profile = link = unavailable_since = reception = budget = None
+        paused_until = None
+        if state is not None and state.paused_until_ms > self._clock.now_ms():
+            paused_until = to_rfc3339(state.paused_until_ms)
         try:
             options = self._options(row)
             shown = self._channels.kinds.shown(row.plugin, options)
@@ -250,6 +255,7 @@ class ProjectChannels:
             status=status,
             detail=detail,
             unavailable_since=unavailable_since,
+            paused_until=paused_until,
             receiving=receiving or "nothing",
             reception=reception,
             bot=profile and BotAnswer(name=profile.name, username=profile.username),

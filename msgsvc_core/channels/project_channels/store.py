@@ -62,8 +62,8 @@ async def ids(tx: Tx) -> set[str]:
 async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
     """The states of channels, by id."""
     rows = await tx.fetch_all(
-        "SELECT channel, status, detail, outage_since_ms, outage_detail, interrupted_since_ms,"
-        " interrupted_reason, interrupted_detail FROM core_channel_states"
+        "SELECT channel, status, detail, outage_since_ms, outage_detail, paused_until_ms,"
+        " interrupted_since_ms, interrupted_reason, interrupted_detail FROM core_channel_states"
         f" WHERE {in_array('channel', 'ids', tx.dialect)}",
         {"ids": array_param(channel_ids, tx.dialect)},
     )
@@ -73,6 +73,7 @@ async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
             row["detail"],
             row["outage_since_ms"],
             row["outage_detail"],
+            row["paused_until_ms"],
             row["interrupted_since_ms"],
             row["interrupted_reason"],
             row["interrupted_detail"],

@@ -4,14 +4,17 @@ The file is a database of the service itself, with a label: who needs one row of
 with `sqlite3`.
 """
 
+import errno
 import json
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy.exc import DBAPIError
 
 from msgsvc_core.db.copying.contract import Copied, Fingerprint, OnProgress, Scope
 from msgsvc_core.db.copying.copier import (
@@ -29,6 +32,10 @@ from msgsvc_core.db.revisions import MigrationSource
 
 #: Version of the file's format. A release restores only the one that it writes.
 FORMAT = 1
+
+#: Errors of the operating system, and primary codes of SQLite, of a file that can't be written.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
+_UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 
 #: Files that SQLite keeps beside one that is in use.
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -50,14 +57,14 @@ async def backup(
     _check_place(path)
     await check_revisions(url, scope.migrations)
     part = path.with_name(f"{path.name}.partial")
-    _remove(part)
-    # It has all that the database has, so it is as private.
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
+        _remove(part)
+        # It has all that the database has, so it is as private.
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if url.startswith("sqlite"):
             copied = await _backup_file(sqlite_path(url), part, scope, on_progress)
         else:
-            async with opened(url, is_source=True) as source:
+            async with opened(url, scope, is_source=True) as source:
                 copied = await copy_from(
                     source, f"sqlite:///{part}", scope, on_progress, in_use=True
                 )
@@ -72,8 +79,15 @@ async def backup(
                 "tables": {name: asdict(each) for name, each in copied.tables.items()},
             },
         )
+    except (OSError, sqlite3.Error, DBAPIError) as error:
+        if not (reason := _why_not_written(error)):
+            raise
+        raise CopyRefused(
+            f"{path} can't be written: {reason}. Free space on its disk, or name a file on another one"
+        ) from error
     finally:
-        _remove(part)
+        with suppress(OSError):
+            _remove(part)
     return copied
 
 
@@ -113,6 +127,14 @@ async def _backup_file(database: Path, part: Path, scope: Scope, on_progress: On
     finally:
         await end.close()
     return Copied(found)
+
+
+def _why_not_written(error: Exception) -> str:
+    """The reason if the file can't be written; empty for what may be the fault of the source."""
+    cause: Any = getattr(error, "orig", error)
+    if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _UNWRITABLE:
+        return str(cause)
+    return cause.strerror or "" if getattr(cause, "errno", None) in _NO_ROOM else ""
 
 
 def _check_place(path: Path) -> None:

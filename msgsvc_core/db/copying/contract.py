@@ -49,10 +49,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose tables are copied, and which of their columns are not, as `table.column`, with the reason."""
+    """Whose tables are copied, and which of their columns are not, as `table.column`, with the reason.
+
+    `has_sessions` says that a connection pooler in front of PostgreSQL keeps a connection for each session.
+    """
 
     migrations: Sequence[MigrationSource]
     left_out: Mapping[str, str]
+    has_sessions: bool = False
 
     @property
     def version_tables(self) -> set[str]:

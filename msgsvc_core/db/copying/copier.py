@@ -51,7 +51,7 @@ async def copy(
     if source_url == target_url:
         raise CopyRefused("the target is the database itself: name another one")
     await check_revisions(source_url, scope.migrations)
-    async with opened(source_url, is_source=True) as source:
+    async with opened(source_url, scope, is_source=True) as source:
         return await copy_from(source, target_url, scope, on_progress)
 
 
@@ -68,15 +68,15 @@ async def copy_from(
     `in_use`: what is written meanwhile is not copied."""
     if not in_use:
         await source.check_alone()
-    async with opened(target_url, is_source=False) as target:
+    async with opened(target_url, scope, is_source=False) as target:
         await target.check_alone()
         await _check_empty(target, scope.version_tables)
-    await migrate(target_url, scope.migrations)
+    await migrate(target_url, scope.migrations, has_sessions=scope.has_sessions)
     found = await read_tables(target_url, scope.left_out)
     is_continued = found.pop(RECORD, None) is not None
     _check_names(await source.table_names(), set(found))
     tables = [table for table in found.values() if table.name not in scope.version_tables]
-    async with opened(target_url, is_source=False) as target:
+    async with opened(target_url, scope, is_source=False) as target:
         done = await _begin(target, name or source.name, tables, is_continued=is_continued)
         steps = await _Steps.of(source, tables, on_progress)
         for table in tables:
@@ -106,7 +106,7 @@ async def check_revisions(url: str, migrations: Sequence[MigrationSource]) -> No
 
 
 @asynccontextmanager
-async def opened(url: str, *, is_source: bool) -> AsyncIterator[End]:
+async def opened(url: str, scope: Scope, *, is_source: bool) -> AsyncIterator[End]:
     """A connection for a copy; a source on PostgreSQL is a snapshot of now."""
     if url.startswith("sqlite"):
         if not is_source:
@@ -115,7 +115,7 @@ async def opened(url: str, *, is_source: bool) -> AsyncIterator[End]:
     else:
         from msgsvc_core.db.copying.postgres_end import PostgresEnd  # noqa: PLC0415 - asyncpg, 3 MiB
 
-        end = await PostgresEnd.open(url, is_source=is_source)
+        end = await PostgresEnd.open(url, is_source=is_source, has_sessions=scope.has_sessions)
     try:
         yield end
     finally:

@@ -26,13 +26,15 @@ class PostgresEnd:
         self.name = name
 
     @classmethod
-    async def open(cls, url: str, *, is_source: bool) -> "PostgresEnd":
+    async def open(cls, url: str, *, is_source: bool, has_sessions: bool = False) -> "PostgresEnd":
         """A source is read as of now, whoever writes meanwhile; a target has one copy at a time.
 
         Raises `DatabaseUnavailable`, and `CopyRefused` if another copy is writing to this database.
         """
         async with AsyncExitStack() as held:
-            raw = await held.enter_async_context(open_session(url, SESSION))
+            raw = await held.enter_async_context(
+                open_session(url, SESSION, has_sessions=has_sessions)
+            )
             if not is_source:
                 if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", COPY_LOCK):
                     raise CopyRefused(

@@ -7,12 +7,13 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, TypeAdapter
 
 from msgsvc_core.api import examples
+from msgsvc_core.api.as_given import without_null
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.uploads import UPLOAD_FIELD
 from msgsvc_core.http.openapi.errors import ErrorEnvelope, errors_of
 from msgsvc_core.http.openapi.examples import Examples
 from msgsvc_core.http.openapi.headers import error_headers, success_headers
-from msgsvc_core.http.openapi.schemas import Schema, without_null
+from msgsvc_core.http.openapi.schemas import Schema
 from msgsvc_core.kernel.errors import ApiError
 
 _JSON = "application/json"
@@ -127,8 +128,13 @@ class Operations:
         for error in errors_of(endpoint):
             by_status[error.status].append(error)
         for status, errors in by_status.items():
+            refusal = self._refusal(errors)
+            if status in endpoint.error_pages and endpoint.media_type:
+                refusal["content"][endpoint.media_type] = _file(
+                    endpoint.media_type, endpoint.example
+                )
             responses[str(status)] = {
-                **self._refusal(errors),
+                **refusal,
                 "headers": error_headers(endpoint, status),
             }
         return responses
@@ -142,7 +148,12 @@ class Operations:
         if endpoint.media_type:
             return endpoint.status, {
                 "description": endpoint.summary,
-                "content": {endpoint.media_type: _file(endpoint.media_type, endpoint.example)},
+                "content": {
+                    endpoint.media_type: _file(endpoint.media_type, endpoint.example),
+                    **{
+                        other: _file(other, endpoint.example) for other in endpoint.more_media_types
+                    },
+                },
             }
         return 204, {"description": "Done; there is no body."}
 

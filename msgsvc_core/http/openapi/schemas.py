@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core.core_schema import ModelSchema
 
+from msgsvc_core.api.as_given import without_null
 from msgsvc_core.api.endpoint import Endpoint, ResponseModel
 from msgsvc_core.kernel.i18n import LISTED_MARK
 
@@ -68,15 +69,6 @@ def _in_order(value: Any, key: str | None) -> Any:
         return value
     names = value if key in {"properties", "default"} else sorted(value)
     return {name: _in_order(value[name], name) for name in names}
-
-
-def without_null(field: Schema) -> Schema:
-    """The schema without the alternative that is null, with what stands beside the alternatives."""
-    others = [each for each in field.get("anyOf", ()) if each.get("type") != "null"]
-    if not others:
-        return field
-    rest = {name: value for name, value in field.items() if name != "anyOf"}
-    return {**others[0], **rest} if len(others) == 1 else {"anyOf": others, **rest}
 
 
 def schemas_of(

@@ -24,7 +24,7 @@ JUDGED_AT_ONCE = 25
 
 
 class Batches:
-    """`service.batches`."""
+    """Many messages sent by one request."""
 
     def __init__(
         self,

@@ -2,20 +2,29 @@
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor
-from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, UpdatedAt, Url
-from msgsvc_core.content.outgoing import ButtonStyle, Format, MediaType, OutgoingMessage
+from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, UpdatedAt
+from msgsvc_core.api.validation import validate
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.fields import BUTTON_STYLE
+from msgsvc_core.messages.content import (
+    ButtonAnswer,
+    ContentChanges,
+    ContentOrTemplate,
+    GivenButton,
+    KeptFormat,
+    MediaAnswer,
+    MessageContent,
+    MessageMedia,
+)
 
 #: A template's key in the API.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["order_shipped"])]
@@ -49,65 +58,56 @@ BUTTON: dict[str, Any] = {
     "url": ORDER_URL,
 }
 
-FORMAT = "Markup of `text`: none, a subset of Markdown, or a subset of HTML."
-BUTTON_ROWS = "Rows of buttons under the message, from top to bottom."
+TemplateText = Annotated[Localized, visible(SOURCE_LENGTH)]
 
 
-class TemplateButton(RequestModel):
-    """A button as in `POST /v1/send`; all of it may hold variables."""
+class TemplateButton(
+    GivenButton[
+        Annotated[Localized, visible(SHORT_SOURCE_LENGTH), Field(examples=[BUTTON["text"]])],
+        Annotated[AddressSource, Field(examples=[ORDER_URL])],
+        Annotated[Source, Field(examples=["call:{{ order }}"])],
+    ]
+):
+    """A button as in `POST /v1/send`. All of it may hold variables, except the scheme and host of its URL.
+    The label may be one per language."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [BUTTON]})
 
-    text: Annotated[Localized, visible(SHORT_SOURCE_LENGTH)] = Field(
-        description="Label, or one per language.", examples=[BUTTON["text"]]
-    )
-    url: AddressSource | None = Field(
-        None,
-        description="Page that the button opens; its scheme and host can't hold variables. Exactly one of"
-        " this and `data`.",
-        examples=[ORDER_URL],
-    )
-    data: Source | None = Field(
-        None,
-        description="Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly"
-        " one of this and `url`.",
-        examples=["call:{{ order }}"],
-    )
-    style: ButtonStyle | None = Field(None, description=BUTTON_STYLE, examples=["primary"])
 
-    @model_validator(mode="after")
-    def _one_action(self) -> "TemplateButton":
-        if (self.url is None) == (self.data is None):
-            raise InvalidValue("give exactly one of url and data")
-        return self
+class TemplateMedia(
+    MessageMedia[
+        Annotated[AddressSource, Field(examples=[INVOICE_URL])],
+        Annotated[Source, Field(examples=["invoice-{{ order }}.pdf"])],
+    ],
+    RequestModel,
+):
+    """A file as in `POST /v1/send`. Address and name may hold variables, except the scheme and host of the
+    address."""
 
 
-class TemplateMedia(RequestModel):
-    """A file as in `POST /v1/send`; address and name may hold variables."""
-
-    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
-    url: AddressSource = Field(
-        description="Where the file is fetched from; its scheme and host can't hold variables.",
-        examples=[INVOICE_URL],
-    )
-    filename: Source | None = Field(
-        None,
-        description="Name of a document that the recipient sees; without it, the one in the URL.",
-        examples=["invoice-{{ order }}.pdf"],
-    )
-
-
-class TemplateContent(RequestModel):
+class TemplateContent(
+    MessageContent[
+        Annotated[
+            TemplateText,
+            Field(
+                description="One text for all, or one per language; recipients get theirs, else that of the"
+                " service's default language. May hold variables.",
+                examples=[TEXT],
+            ),
+        ],
+        TemplateMedia,
+        list[list[TemplateButton]],
+    ],
+    RequestModel,
+):
     """What a template is made of."""
 
-    text: Annotated[Localized, visible(SOURCE_LENGTH)] = Field(
-        description="One text for all, or one per language; recipients get theirs, else that of the service's"
-        " default language. May hold variables.",
-        examples=[TEXT],
-    )
-    format: Format = Field("plain", description=FORMAT, examples=["plain"])
-    media: TemplateMedia | None = Field(None, description="File that is shown with the text.")
-    buttons: list[list[TemplateButton]] = Field(default_factory=list, description=BUTTON_ROWS)
+    @classmethod
+    def of(cls, message: ContentOrTemplate[Any, Any, Any]) -> "TemplateContent":
+        """The contents of a message that has no template. Raises `ValidationFailed` for what a template
+        can't hold."""
+        given = message.model_dump(include=set(cls.model_fields), exclude_unset=True)
+        return validate(cls, given, languages=None)
 
     def to_column(self) -> str:
         return to_json(self.model_dump(exclude_defaults=True))
@@ -142,23 +142,27 @@ class CreateTemplateBody(TemplateContent):
         return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
 
 
-class UpdateTemplateBody(RequestModel):
+class UpdateTemplateBody(
+    ContentChanges[
+        Annotated[
+            Kept[TemplateText],
+            Field(
+                description="New text, or one per language; replaces all languages.",
+                examples=[TEXT],
+            ),
+        ],
+        KeptFormat,
+        Annotated[
+            TemplateMedia | None,
+            Field(description="New file; null takes the file away, and without it, it stays."),
+        ],
+        Kept[list[list[TemplateButton]]],
+    ]
+):
     """New contents; what is left out stays, and null for `media` takes the file away."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": TEXT, "buttons": [[BUTTON]]}, {"media": None}]}
-    )
-
-    text: Kept[Annotated[Localized, visible(SOURCE_LENGTH)]] = Field(
-        None, description="New text, or one per language; replaces all languages.", examples=[TEXT]
-    )
-    format: Kept[Format] = Field(None, description=FORMAT, examples=["plain"])
-    media: TemplateMedia | None = Field(
-        None, description="New file; null takes the file away, and without it, it stays."
-    )
-    buttons: Kept[list[list[TemplateButton]]] = Field(
-        None,
-        description="Rows from top to bottom; replaces all existing buttons, `[]` removes them.",
     )
 
     def merged(self, before: TemplateContent) -> dict[str, Any]:
@@ -181,22 +185,32 @@ class StoredTemplate:
     updated_at_ms: int
 
 
-class TemplateAnswer(ResponseModel):
-    """A template."""
+class _Named(ResponseModel):
+    """Which template it is."""
 
     key: str = Field(description="What `POST /v1/send` names it by.", examples=["order_shipped"])
     template_id: str = Field(
         description="Id of this template; another one that gets its key later has another.",
         examples=["tpl_032VCHFhKppnTNvg47lv30"],
     )
-    text: Localized = Field(description="One text for all, or texts by language.", examples=[TEXT])
-    format: Format = Field(description=FORMAT, examples=["plain"])
-    media: TemplateMedia | None = Field(
-        description="File that is shown with the text; null without one.", examples=[None]
-    )
-    buttons: list[list[TemplateButton]] = Field(
-        description=BUTTON_ROWS, examples=[[[{**BUTTON, "data": None, "style": None}]]]
-    )
+
+
+class TemplateAnswer(
+    MessageContent[
+        Annotated[
+            Localized,
+            Field(description="One text for all, or texts by language.", examples=[TEXT]),
+        ],
+        Annotated[TemplateMedia, Field(examples=[None])],
+        Annotated[
+            list[list[TemplateButton]],
+            Field(examples=[[[{**BUTTON, "data": None, "style": None}]]]),
+        ],
+    ],
+    _Named,
+):
+    """A template."""
+
     variables: list[str] = Field(
         description="Names of the variables that it uses, by their first use.",
         examples=[["name", "order"]],
@@ -250,33 +264,12 @@ class PreviewBody(RequestModel):
     )
 
 
-class PreviewButton(ResponseModel):
+class PreviewButton(ButtonAnswer):
     """A button as it would be sent."""
 
-    text: str = Field(description="Label.", examples=["Track the parcel"])
-    url: Url | None = Field(
-        description="Page that the button opens; null if it has `data`.",
-        examples=[f"{examples.SITE_URL}/orders/1207"],
-    )
-    data: str | None = Field(
-        description="What `button.clicked` would carry; null if the button has a `url`.",
-        examples=[None],
-    )
-    style: ButtonStyle | None = Field(description=BUTTON_STYLE, examples=["primary"])
 
-
-class PreviewMedia(ResponseModel):
+class PreviewMedia(MediaAnswer):
     """A file as it would be sent."""
-
-    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
-    url: Url = Field(
-        description="Where the file would be fetched from.",
-        examples=[f"{examples.SITE_URL}/invoices/1207.pdf"],
-    )
-    filename: str | None = Field(
-        description="Name of a document that the recipient sees; null for the one in the URL.",
-        examples=["invoice-1207.pdf"],
-    )
 
 
 class Problem(ResponseModel):
@@ -289,19 +282,25 @@ class Problem(ResponseModel):
     )
 
 
-class PreviewMessage(ResponseModel):
-    """The message as a recipient of one language gets it."""
+class _InLanguage(ResponseModel):
+    """Whose message it is."""
 
     lang: Language = Field(description="Language of the recipient.", examples=["en"])
-    text: str = Field(description="Text with its variables filled in.", examples=[RENDERED])
-    format: Format = Field(
-        description="Markup of `text`; `html` where the template's own can't show a value as it is.",
-        examples=["plain"],
-    )
-    media: PreviewMedia | None = Field(
-        description="File that is shown with the text; null without one.", examples=[None]
-    )
-    buttons: list[list[PreviewButton]] = Field(description=BUTTON_ROWS)
+
+
+class PreviewMessage(
+    MessageContent[
+        Annotated[
+            str, Field(description="Text with its variables filled in.", examples=[RENDERED])
+        ],
+        Annotated[PreviewMedia, Field(examples=[None])],
+        list[list[PreviewButton]],
+    ],
+    _InLanguage,
+):
+    """The message as a recipient of one language gets it. The format is `html`
+    where the template's own can't show a value as it is."""
+
     problems: list[Problem] = Field(
         description="Channels of the project that would refuse the message; empty if none would.",
         examples=[[]],
@@ -311,16 +310,12 @@ class PreviewMessage(ResponseModel):
     def of(
         cls, lang: Language, message: OutgoingMessage, problems: list[Problem]
     ) -> "PreviewMessage":
-        media = message.media
         return cls(
             lang=lang,
             text=message.text,
             format=message.format,
-            media=media and PreviewMedia(type=media.type, url=media.url, filename=media.filename),
-            buttons=[
-                [PreviewButton(text=b.text, url=b.url, data=b.data, style=b.style) for b in row]
-                for row in message.buttons
-            ],
+            media=PreviewMedia.of(message.media),
+            buttons=PreviewButton.rows_of(message),
             problems=problems,
         )
 

@@ -22,7 +22,7 @@ from msgsvc_core.content.substitution import (
 )
 from msgsvc_core.kernel.errors import InvalidUrl, InvalidValue, ValidationFailed
 from msgsvc_core.kernel.i18n import Localized, language_of
-from msgsvc_core.messages.bodies import Content
+from msgsvc_core.messages.content import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
 
 #: Number of cached parsed contents. They are looked up by their text, so none can be stale.

@@ -29,7 +29,9 @@ async def list_templates(ctx: Context, query: PageQuery, all_templates: Template
     return TemplateList(data=templates.answers(page), next_cursor=following)
 
 
-@router.post("/v1/templates", status=201, errors=(Conflict,), audited=True)
+@router.post(
+    "/v1/templates", status=201, errors=(Conflict,), audited=lambda _: _("Template created")
+)
 async def create_template(
     ctx: Context, body: CreateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
@@ -53,7 +55,7 @@ async def get_template(
     return answer
 
 
-@router.put("/v1/templates/{template}", errors=(NotFound,), audited=True)
+@router.put("/v1/templates/{template}", errors=(NotFound,), audited=lambda _: _("Template changed"))
 async def update_template(
     ctx: Context, template: NamedTemplate, body: UpdateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
@@ -63,7 +65,12 @@ async def update_template(
     return answer
 
 
-@router.delete("/v1/templates/{template}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/templates/{template}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("Template deleted"),
+)
 async def delete_template(ctx: Context, template: NamedTemplate, templates: Templates) -> None:
     """Deletes a template. Queued messages are still sent."""
     await templates.delete(ctx.tx, ctx.project_id, template)

@@ -18,7 +18,7 @@ from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.messages.bodies import Content
+from msgsvc_core.messages.content import Content, ContentOrTemplate
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.templates import store
 from msgsvc_core.messages.templates.models import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Templates:
-    """`service.templates`."""
+    """The message templates of projects."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Templates:
 
     async def create(self, tx: Tx, project_id: str, body: CreateTemplateBody) -> StoredTemplate:
         """Raises `ValidationFailed`, and `Conflict` for a key in use and at the limit."""
-        column = self._checked(body.to_content())
+        column = self._checked(project_id, body.to_content())
         await tx.lock(f"templates of {project_id}")
         now_ms = self._clock.now_ms()
         template = StoredTemplate(
@@ -111,7 +111,7 @@ class Templates:
         content = validate(TemplateContent, body.merged(before), languages=None)
         changed = replace(
             template,
-            content=self._checked(content),
+            content=self._checked(project_id, content),
             updated_at_ms=self._clock.now_ms(),
         )
         await store.update(tx, changed)
@@ -153,6 +153,15 @@ class Templates:
     async def content_of(self, tx: Tx, project_id: str, key: str) -> TemplateContent:
         """A template's contents, not rendered. Raises `NotFound`."""
         return (await self._read(project_id, key, tx)).content
+
+    async def content_of_message(
+        self, tx: Tx, project_id: str, message: ContentOrTemplate[Any, Any, Any]
+    ) -> TemplateContent:
+        """The contents of a message, or of its template, not rendered. Raises `NotFound`, and
+        `ValidationFailed` for contents that a template can't hold."""
+        if message.template is None:
+            return TemplateContent.of(message)
+        return await self.content_of(tx, project_id, message.template)
 
     async def preview(self, project_id: str, key: str, body: PreviewBody) -> PreviewAnswer:
         """The message in each language, and why channels would refuse it.
@@ -215,13 +224,16 @@ class Templates:
         asked = [(channel.name, channel.problem(message)) for channel in channels]
         return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
 
-    def _checked(self, content: TemplateContent) -> str:
-        """The contents in stored form. Raises `ValidationFailed` for content that could never be sent."""
+    def _checked(self, project_id: str, content: TemplateContent) -> str:
+        """The contents in stored form. Raises `ValidationFailed` for content that could never be sent: that
+        exceeds the limits, or that no channel of the project supports."""
         rendering = read_content(content)
         shortest = sample_values(rendering.variables)
         for lang in self._languages:
             sent = rendering.render(lang, self._default_lang, shortest, self._limits.text_length)
-            self._limits.check_size(sent.to_message())
+            message = sent.to_message()
+            self._limits.check_size(message)
+            self._channels.check_supported(project_id, message)
         return content.to_column()
 
 

@@ -23,7 +23,7 @@ async def get_branding(
     return BrandingAnswer.of(await branding.get(ctx.tx, ctx.project_id), settings.base_url)
 
 
-@router.patch("/v1/project/branding", audited=True)
+@router.patch("/v1/project/branding", audited=lambda _: _("Branding changed"))
 async def update_branding(
     ctx: Context, body: BrandingBody, branding: ProjectBranding, settings: Settings
 ) -> BrandingAnswer:
@@ -36,7 +36,7 @@ async def update_branding(
     return BrandingAnswer.of(changed, settings.base_url)
 
 
-@router.post("/v1/project/branding/logo", audited=True)
+@router.post("/v1/project/branding/logo", audited=lambda _: _("Branding changed"))
 async def set_logo(
     ctx: Context, upload: Upload, branding: ProjectBranding, settings: Settings
 ) -> BrandingAnswer:
@@ -52,7 +52,7 @@ async def set_logo(
     return BrandingAnswer.of(changed, settings.base_url)
 
 
-@router.delete("/v1/project/branding/logo", audited=True)
+@router.delete("/v1/project/branding/logo", audited=lambda _: _("Branding changed"))
 async def remove_logo(
     ctx: Context, branding: ProjectBranding, settings: Settings
 ) -> BrandingAnswer:

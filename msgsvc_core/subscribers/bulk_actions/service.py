@@ -77,7 +77,7 @@ class SubscriberChanges:
 
 
 class BulkActions:
-    """`service.bulk_actions`. One is about `most` subscribers at most.
+    """Bulk actions on subscribers. One is about `most` subscribers at most.
 
     Whom it is about is written down first, so an erasure deletes exactly those whose number was confirmed.
     """

@@ -1,20 +1,11 @@
 """Models of verified contacts, and their normal forms."""
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from msgsvc_core.kernel import email
-from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_core.kernel import email, phone
 
 ContactKind = Literal["phone", "email"]
-
-#: `+`, a country code, which has no leading zero, and at most 15 digits in all (ITU-T E.164, section 6.2).
-#: No subscriber number is shorter than 7 digits with its country code.
-_PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
-
-#: What people and platforms put between digits.
-_SEPARATORS = re.compile(r"[\s().\-\u00a0\u2010-\u2015]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +41,15 @@ class ContactRow:
     verified_at_ms: int
 
 
-def normalized_contact(kind: ContactKind, value: str) -> str:
-    """A phone number as `+` and digits, an email address in lower case.
+def normalized_contact(kind: ContactKind, value: str, country: str | None = None) -> str:
+    """A phone number that a person typed as `+` and digits, an email address in lower case.
 
-    A number without `+` is taken as international: platforms omit it. Raises `InvalidValue`, which does not
-    repeat the value.
+    `country` is that of numbers without a country code. Raises `InvalidValue`, which does not repeat the
+    value.
     """
-    if kind == "email":
-        return email.normalized(value)
-    digits = _SEPARATORS.sub("", value)
-    phone = digits if digits.startswith("+") else f"+{digits}"
-    if not _PHONE.fullmatch(phone):
-        raise InvalidValue("must be a phone number with its country code, as +12025550123")
-    return phone
+    return email.normalized(value) if kind == "email" else phone.normalized(value, country)
+
+
+def contact_of_platform(kind: ContactKind, value: str) -> str:
+    """The same, of a value that a platform has verified: its numbers have a country code."""
+    return email.normalized(value) if kind == "email" else phone.from_platform(value)

@@ -17,6 +17,7 @@ from msgsvc_core.subscribers.contacts.models import (
     ContactKind,
     ContactRow,
     Contacts,
+    contact_of_platform,
     normalized_contact,
 )
 from msgsvc_core.subscribers.models import Subscriber
@@ -41,7 +42,15 @@ log = structlog.get_logger(__name__)
 class VerifiedContacts:
     """`service.contacts`. A subscriber has at most one contact of each kind: the one verified last."""
 
-    def __init__(self, *, clock: Clock, secrets: SecretBox, channels: Channels) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        secrets: SecretBox,
+        channels: Channels,
+        default_country: str | None = None,
+    ) -> None:
+        self._default_country = default_country
         self._clock = clock
         self._channels = channels
         self._secrets = secrets
@@ -80,7 +89,7 @@ class VerifiedContacts:
         it. Raises `SubscriberNotFound`.
         """
         try:
-            value = normalized_contact(kind, value)
+            value = contact_of_platform(kind, value)
         except InvalidValue as error:
             raise ValidationFailed.of(error.findings) from None
         contact = ContactRow(
@@ -118,6 +127,10 @@ class VerifiedContacts:
                 found[row.subscriber_id] = known.with_contact(row.kind, value, row.verified_at_ms)
         return dict(found)
 
+    def normalized(self, kind: ContactKind, value: str) -> str:
+        """What a person or a program typed, as contacts are stored. Raises `InvalidValue`."""
+        return normalized_contact(kind, value, self._default_country)
+
     async def find_holders(
         self, tx: Tx, project_id: str, kind: ContactKind, value: str
     ) -> list[str]:
@@ -126,7 +139,7 @@ class VerifiedContacts:
         Raises `InvalidValue` for a value that is not a phone number with its country code, or not an email
         address. Contacts of an earlier release are found once the hourly job has hashed them.
         """
-        hashes = SEALED.hashes_of(self._secrets, normalized_contact(kind, value))
+        hashes = SEALED.hashes_of(self._secrets, self.normalized(kind, value))
         return await store.list_holders(tx, project_id, kind, hashes)
 
     def _read(self, contact: ContactRow) -> str | None:

@@ -1,4 +1,4 @@
-"""`service.conversation`: routes commands and buttons to their handlers."""
+"""Routes commands and buttons to their handlers."""
 
 from collections.abc import Callable
 

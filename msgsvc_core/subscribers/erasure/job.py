@@ -3,18 +3,18 @@
 Each owner of tables deletes its part (`Eraser`). See docs/decisions/0020-unsubscribing-erasure-export.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from msgsvc_core.channels import chats
-from msgsvc_core.channels.erasure import erase_calls
 from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.system_messages.erasure import erase_calls
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import JobQueue
 from msgsvc_core.jobs.contract import BULK, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.parts import Eraser
 from msgsvc_core.subscribers.erasure import store
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.store import find_bots_of_others
@@ -29,28 +29,27 @@ AGAIN_AFTER_S = 600
 WAITING_S = 3600
 
 
-class Eraser(Protocol):
-    """Deletes a subscriber's data of one owner of tables, including copies of events.
-
-    Called by a job, outside a transaction, and again if any eraser fails, so it must be idempotent. Returns
-    the number of rows that can't be deleted yet, or None. Raises `Stopping` when the runner is shutting down.
-    """
-
-    async def __call__(
-        self, ctx: JobContext, project_id: str, subscriber_id: str
-    ) -> int | None: ...
+#: Deletes the items of a channel, by its key, that could not be read and name a user.
+EraseUnreadable = Callable[[JobContext, str, str], Awaitable[None]]
 
 
 class SubscriberErasure:
     """Erases subscribers. `erasers` run in order, the plugins' last."""
 
     def __init__(
-        self, *, clock: Clock, jobs: JobQueue, events: Events, erasers: Sequence[Eraser]
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        events: Events,
+        erasers: Sequence[Eraser],
+        erase_unreadable: EraseUnreadable,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._events = events
         self._erasers = erasers
+        self._erase_unreadable = erase_unreadable
 
     @property
     def spec(self) -> JobSpec:
@@ -70,6 +69,7 @@ class SubscriberErasure:
         payload = {"subscriber_id": subscriber_id, "round": 1}
         if chat_is_gone:
             payload |= {"lane": lane_of(subscriber.bot), "chat_id": subscriber.chat_id}
+            payload |= {"bot": subscriber.bot, "user_id": subscriber.user_id}
         nobody = replace(subscriber, first_name="", username=None, tags=(), external_id=None)
         await self._events.emit(
             tx,
@@ -94,6 +94,8 @@ class SubscriberErasure:
         if "chat_id" in job.payload:
             lane, chat_id = job.payload["lane"], job.payload["chat_id"]
             await erase_calls(ctx, self._jobs, lane, chat_id, job.created_at_ms)
+        if "user_id" in job.payload:
+            await self._erase_unreadable(ctx, job.payload["bot"], job.payload["user_id"])
         left = 0
         for erase in self._erasers:
             left += await erase(ctx, project_id, subscriber_id) or 0

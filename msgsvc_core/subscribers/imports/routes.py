@@ -5,6 +5,7 @@ import asyncio
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.uploads import Upload
 from msgsvc_core.db import Database
@@ -33,7 +34,11 @@ async def read_people_file(
 
 
 @router.post(
-    "/v1/people/imports", status=202, audited=True, errors=(Conflict,), prepare=read_people_file
+    "/v1/people/imports",
+    status=202,
+    audited=lambda _: _("Import started"),
+    errors=(Conflict,),
+    prepare=read_people_file,
 )
 async def start_people_import(
     ctx: Context, prepared: PreparedImport, imports: PeopleImports
@@ -72,14 +77,14 @@ async def get_people_import(
     example=EXAMPLE,
 )
 async def get_people_import_report(
-    ctx: Context, import_id: ImportId, imports: PeopleImports, db: Database
+    ctx: Context, import_id: ImportId, imports: PeopleImports, db: Database, exports: Exports
 ) -> Response:
     """Streams, as CSV, each row that was refused or of which there is something to say, and why.
 
     `line` is that of the file; `outcome` is `refused`, `consent_kept` or `must_start`.
     """
     pieces = imports.report(db, ctx.project_id, import_id)
-    return await csv_response(pieces, f"{import_id}.csv")
+    return await csv_response(exports, ctx.project_id, pieces, f"{import_id}.csv")
 
 
 @router.post(

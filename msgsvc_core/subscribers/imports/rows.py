@@ -23,7 +23,9 @@ from msgsvc_core.subscribers.imports.models import (
     Outcome,
     PeopleImport,
 )
+from msgsvc_core.subscribers.imports.parsing import MOST_CELL, TOO_LONG, UNREADABLE
 from msgsvc_core.subscribers.models import (
+    GivenFirstName,
     PermissionKey,
     Subscriber,
     TagName,
@@ -41,10 +43,14 @@ _CONSENT: dict[str, Consent] = {
 }
 
 
+#: Names in one cell: more than a subscriber can have. They are locked before a row is looked at.
+MOST_NAMES = 200
+
+
 class _RowBody(RequestModel):
     """The cells of a row that other requests take too."""
 
-    first_name: str = Field("", max_length=128)
+    first_name: GivenFirstName = ""
     tags: list[TagName] = Field(default=[])
     permissions: list[PermissionKey] = Field(default=[])
     attributes: dict[str, Any] = Field(default={})
@@ -124,7 +130,8 @@ class RowImporter:
         """Locks what comes before subscribers in the order of others: tags, then ids. Rows with a null
         character are refused one by one."""
         rows = [row for row in rows if not any("\0" in cell for cell in row.cells.values())]
-        names = {name for row in rows for name in _split(row.cells.get("tags", ""))}
+        cells = (row.cells.get("tags", "") for row in rows)
+        names = {name for cell in cells if _is_short(cell) for name in _split(cell)}
         existing = sorted(names)
         if existing:
             await self._tags.lock_missing(tx, project_id, existing)
@@ -217,12 +224,23 @@ class RowImporter:
     def _read(self, project_id: str, options: ImportOptions, row: ImportRow) -> _Person:
         """What the row says. Raises `ApiError`."""
         cells = row.cells
+        if cells.get("") == UNREADABLE:
+            raise ValidationFailed(
+                "the row can't be read: a quote in it is not closed, or is not doubled"
+            )
+        if TOO_LONG in cells:
+            raise ValidationFailed(
+                "a cell is longer than {limit} characters", field="file", limit=MOST_CELL
+            )
         if "" in cells:
             raise ValidationFailed(
                 "the row has {count} cells, more than the header", count=cells[""]
             )
         if any("\0" in cell for cell in cells.values()):
             raise ValidationFailed("the row has a null character")
+        for column in ("tags", "permissions"):
+            if not _is_short(cells.get(column, "")):
+                raise ValidationFailed("names more than {limit}", field=column, limit=MOST_NAMES)
         name = cells.get("channel") or options.channel
         if name is None:
             raise ValidationFailed("give it in the file or for all rows", field="channel")
@@ -268,6 +286,10 @@ def _language(tag: str | None) -> str | None:
         return canonical_tag(tag.replace("_", "-"))
     except InvalidValue as error:
         raise ValidationFailed.because(error, field="language") from None
+
+
+def _is_short(cell: str) -> bool:
+    return cell.count(",") + cell.count(";") < MOST_NAMES
 
 
 def _split(cell: str) -> list[str]:

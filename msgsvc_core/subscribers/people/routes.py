@@ -53,7 +53,9 @@ async def set_person_consent(ctx: Context, body: ConsentBody, people: People) ->
 
 
 @router.post(
-    "/v1/people/merge", audited=True, errors=(Conflict, InvalidExternalId, SubscriberNotFound)
+    "/v1/people/merge",
+    audited=lambda _: _("People merged"),
+    errors=(Conflict, InvalidExternalId, SubscriberNotFound),
 )
 async def merge_people(ctx: Context, body: MergePeopleBody, people: People) -> PersonAnswer:
     """Merges two people: all subscribers with `external_id` get the id `into`.
@@ -65,7 +67,11 @@ async def merge_people(ctx: Context, body: MergePeopleBody, people: People) -> P
     return PersonAnswer.of(person)
 
 
-@router.post("/v1/people/split", audited=True, errors=(Conflict, SubscriberNotFound))
+@router.post(
+    "/v1/people/split",
+    audited=lambda _: _("Subscriber taken out of a person"),
+    errors=(Conflict, SubscriberNotFound),
+)
 async def split_person(ctx: Context, body: SplitPersonBody, people: People) -> SubscriberAnswer:
     """Takes a subscriber out of a person: they keep everything but the `external_id`."""
     return SubscriberAnswer.of(await people.split(ctx.tx, ctx.project_id, body.subscriber_id))

@@ -1,10 +1,11 @@
 """People: shown with all addresses, merged and split."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, SubscriberNotFound, ValidationFailed
+from msgsvc_core.parts import OnMerged
 from msgsvc_core.subscribers.contacts.service import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber, UpdateSubscriberBody
 from msgsvc_core.subscribers.people import store
@@ -12,16 +13,13 @@ from msgsvc_core.subscribers.people.models import Consent, Person
 from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.subscribing import lock_external_id
 
-#: What else is for a person by their id, as (project, the id that ends, the id that stays).
-OnMerged = Callable[[Tx, str, str, str], Awaitable[None]]
-
 
 class People:
-    """`service.people`. A person is the subscribers with one `external_id`, at most one on a channel: there
+    """A person is the subscribers with one `external_id`, at most one on a channel: there
     is no table of people."""
 
     def __init__(
-        self, *, subscribers: Subscribers, contacts: VerifiedContacts, on_merged: OnMerged
+        self, *, subscribers: Subscribers, contacts: VerifiedContacts, on_merged: Sequence[OnMerged]
     ) -> None:
         self._subscribers = subscribers
         self._contacts = contacts
@@ -82,7 +80,8 @@ class People:
         if both:
             raise _both(both)
         await store.move(tx, project_id, external_id, into)
-        await self._on_merged(tx, project_id, external_id, into)
+        for move in self._on_merged:
+            await move(tx, project_id, external_id, into)
         return await self.get(tx, project_id, into)
 
     async def merge_subscriber(

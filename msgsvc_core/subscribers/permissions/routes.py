@@ -36,7 +36,9 @@ async def list_permissions(
     )
 
 
-@router.post("/v1/permissions", status=201, errors=(Conflict,), audited=True)
+@router.post(
+    "/v1/permissions", status=201, errors=(Conflict,), audited=lambda _: _("Permission created")
+)
 async def create_permission(
     ctx: Context, body: CreatePermissionBody, permissions: Permissions
 ) -> PermissionAnswer:
@@ -57,7 +59,11 @@ async def get_permission(
     return await _answer(ctx, permissions, found)
 
 
-@router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
+@router.put(
+    "/v1/permissions/{permission_key}",
+    errors=(NotFound,),
+    audited=lambda _: _("Permission changed"),
+)
 async def update_permission(
     ctx: Context,
     permission_key: NamedPermission,
@@ -73,7 +79,7 @@ async def update_permission(
     "/v1/permissions/{permission_key}",
     status=204,
     errors=(NotFound, PermissionHasSubscribers),
-    audited=True,
+    audited=lambda _: _("Permission deleted"),
 )
 async def delete_permission(
     ctx: Context, permission_key: NamedPermission, permissions: Permissions

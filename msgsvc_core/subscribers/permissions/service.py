@@ -18,7 +18,7 @@ from msgsvc_core.subscribers.permissions.models import (
 
 
 class Permissions:
-    """`service.permissions`. A project has at most `max_permissions`."""
+    """The permissions of projects and subscribers. A project has at most `max_permissions`."""
 
     def __init__(self, *, clock: Clock, events: Events, max_permissions: int) -> None:
         self._clock = clock

@@ -2,6 +2,7 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import (
     InvalidExternalId,
@@ -24,7 +25,11 @@ router = Router(
     errors=(InvalidExternalId, MutuallyExclusiveIdentifiers, SubscriberNotFound),
 )
 async def export_personal_data(
-    ctx: Context, query: PersonalDataQuery, personal_data: PersonalDataExport, db: Database
+    ctx: Context,
+    query: PersonalDataQuery,
+    personal_data: PersonalDataExport,
+    db: Database,
+    exports: Exports,
 ) -> PersonalDataAnswer:
     """Shows all that is stored about a person, for a request of that person.
 
@@ -32,13 +37,14 @@ async def export_personal_data(
     the codes), form answers, tickets with internal notes, sign-ins and what further plugins declare. Look
     through it before you hand it on: tickets may name other people.
     """
-    found = await personal_data.find(
-        db,
-        ctx.project_id,
-        subscriber_id=query.subscriber_id,
-        external_id=query.external_id,
-    )
-    return PersonalDataAnswer(
-        exported_at=personal_data.now(),
-        subscribers=[await personal_data.collect(db, each) for each in found],
-    )
+    with exports.slot(ctx.project_id):
+        found = await personal_data.find(
+            db,
+            ctx.project_id,
+            subscriber_id=query.subscriber_id,
+            external_id=query.external_id,
+        )
+        return PersonalDataAnswer(
+            exported_at=personal_data.now(),
+            subscribers=[await personal_data.collect(db, each) for each in found],
+        )

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Database
 from msgsvc_core.db.personal_data import PersonalData, PersonalTable
+from msgsvc_core.kernel.aio import yield_every
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import MutuallyExclusiveIdentifiers, ValidationFailed
 from msgsvc_core.kernel.json import from_json
@@ -22,7 +23,7 @@ _MS = "_ms"
 
 
 class PersonalDataExport:
-    """`service.personal_data`. `declared` are the tables of the core and of all plugins."""
+    """Exports what is stored about a person. `declared` are the tables of the core and of all plugins."""
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class PersonalDataExport:
         }
         async with db.read() as tx:
             found = await store.rows_of(tx, section, params)
-        return [_shown(row, section) for row in found]
+        return [_shown(row, section) async for row in yield_every(found)]
 
 
 def _profile(subscriber: Subscriber, contacts: Contacts) -> dict[str, Any]:

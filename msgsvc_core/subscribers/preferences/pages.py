@@ -20,6 +20,7 @@ from msgsvc_core.pages import (
     request_id,
     static_files,
 )
+from msgsvc_core.pages.posting import posted_values
 from msgsvc_core.projects.page_brand import page_brand, set_page_brand
 from msgsvc_core.subscribers.preferences.service import Preferences, ShownPreferences
 from msgsvc_core.subscribers.preferences_links import LinkExpired
@@ -31,6 +32,9 @@ STATIC = Path(__file__).parent / "static"
 
 #: Values of a form: each permission twice, and what else there is.
 MOST_FIELDS = 400
+
+#: Bytes of a form: its values, each with a key of 64 characters.
+FORM_BYTES = 65_536
 
 
 class PreferencesPages:
@@ -63,12 +67,12 @@ class PreferencesPages:
         return self._shown(request, token, shown)
 
     async def _change(self, request: Request, token: str) -> Response:
-        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
-            action = str(form.get("do") or "save")
-            shown = [str(key) for key in form.getlist("shown")]
-            granted = [str(key) for key in form.getlist("granted")]
-            lang = str(form.get("lang") or "")
-            by_mail_client = form.get("List-Unsubscribe") == "One-Click"
+        form = await posted_values(request, max_bytes=FORM_BYTES, max_values=MOST_FIELDS)
+        action = str(form.get("do") or "save")
+        shown = [str(key) for key in form.getlist("shown")]
+        granted = [str(key) for key in form.getlist("granted")]
+        lang = str(form.get("lang") or "")
+        by_mail_client = form.get("List-Unsubscribe") == "One-Click"
         async with self._db.transaction() as tx:
             if action == "stop" or by_mail_client:
                 await self._preferences.stop(tx, token)

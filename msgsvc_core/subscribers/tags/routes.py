@@ -19,7 +19,7 @@ async def list_tags(ctx: Context, query: PageQuery, tags: Tags) -> TagList:
     return TagList(data=[TagAnswer.of(tag) for tag in page], next_cursor=following)
 
 
-@router.post("/v1/tags", status=201, errors=(Conflict,), audited=True)
+@router.post("/v1/tags", status=201, errors=(Conflict,), audited=lambda _: _("Tag created"))
 async def create_tag(ctx: Context, body: TagBody, tags: Tags) -> TagAnswer:
     """Creates a tag. Adding a tag to a subscriber or a link creates it as well."""
     return TagAnswer.of(await tags.create(ctx.tx, ctx.project_id, body.name))
@@ -31,14 +31,14 @@ async def get_tag(ctx: Context, tag: NamedTag, tags: Tags) -> TagAnswer:
     return TagAnswer.of(await tags.get(ctx.tx, ctx.project_id, tag))
 
 
-@router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=True)
+@router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=lambda _: _("Tag renamed"))
 async def rename_tag(ctx: Context, tag: NamedTag, body: TagBody, tags: Tags) -> TagAnswer:
     """Renames a tag. Its subscribers and links keep it."""
     renamed = await tags.rename(ctx.tx, ctx.project_id, tag, body.name)
     return TagAnswer.of(renamed)
 
 
-@router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,), audited=True)
+@router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,), audited=lambda _: _("Tag deleted"))
 async def delete_tag(ctx: Context, tag: NamedTag, tags: Tags) -> None:
     """Deletes a tag from its subscribers too; links with it keep working without it."""
     await tags.delete(ctx.tx, ctx.project_id, tag)

@@ -25,7 +25,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(TagName)
 
 
 class Tags:
-    """`service.tags`. A project has at most `max_tags`. The caller checks that subscribers exist."""
+    """Tags of subscribers. A project has at most `max_tags`. The caller checks that subscribers exist."""
 
     def __init__(
         self, *, clock: Clock, jobs: JobQueue, max_tags: int, on_added: OnTagsGiven

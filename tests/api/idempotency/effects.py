@@ -26,13 +26,15 @@ CountEffects = Callable[[], Awaitable[int]]
 
 KEY = {"Idempotency-Key": "key-1234"}
 
-STORED: tuple[type[ApiError], ...] = (BillingBlocked, NotFound, Conflict)
+STORED: tuple[type[ApiError], ...] = (Conflict,)
 
 NOT_STORED: tuple[type[ApiError], ...] = (
     ValidationFailed,
     InvalidUrl,
     Unauthorized,
+    BillingBlocked,
     Forbidden,
+    NotFound,
     TooEarly,
     RateLimitProject,
     InternalError,

@@ -30,6 +30,18 @@ async def test_a_malformed_key_is_validation_failed(
     assert effects.calls == 0
 
 
+async def test_two_different_keys_are_refused_and_the_same_twice_is_one(
+    client: httpx2.AsyncClient, check_error: CheckError, effects: Effects
+) -> None:
+    name = "Idempotency-Key"
+    both = [(name, "first-key"), (name, "other-key")]
+    refused = await client.post("/v1/effects", json={}, headers=both)
+    taken = await client.post("/v1/effects", json={}, headers=[(name, "first-key")] * 2)
+
+    assert "different values" in check_error(refused, 400, "validation_failed")["error"]
+    assert (taken.status_code, effects.calls) == (201, 1)
+
+
 @pytest.mark.parametrize("key", ["a" * 8, "Z_-" * 42, "0" * 128])
 async def test_a_key_of_8_to_128_characters_is_taken(client: httpx2.AsyncClient, key: str) -> None:
     answer = await client.post("/v1/effects", json={}, headers={"Idempotency-Key": key})

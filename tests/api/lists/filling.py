@@ -217,6 +217,21 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+#: What a channel could not read.
+_ON_SHELF = {
+    "item_id": id_column("shf"),
+    "channel": ":channel_id",
+    "update_id": "CAST(i AS text)",
+    "kind": "'update'",
+    "reason": "'malformed'",
+    **dict.fromkeys(("detail", "origin", "sealed"), "''"),
+    **dict.fromkeys(("size", "kept"), "1"),
+    "received_at_ms": "0",
+}
+
+#: Items that a shelf holds at most.
+_MOST_ON_SHELF = 500
+
 #: What people carry.
 _NAMED: Mapping[str, Mapping[str, str]] = {
     "core_tags": {"tag_id": "'{name}'", "name": "'{name}'", **_MADE},
@@ -238,7 +253,8 @@ _CARRIED = (
 
 
 async def fill(tx: Tx, project_id: str, ids: Mapping[str, str], sizes: Sizes) -> None:
-    """Writes the rows. `ids` are those of the form, chain, mailing and webhook that they belong to."""
+    """Writes the rows. `ids` are those of the form, chain, mailing, webhook and channel that they
+    belong to."""
     given = {
         **ids,
         "project_id": project_id,
@@ -253,6 +269,7 @@ async def fill(tx: Tx, project_id: str, ids: Mapping[str, str], sizes: Sizes) ->
     }
     for table, (count, columns) in tables.items():
         await insert(tx, table, {"project_id": ":project_id", **columns}, given, count)
+    await insert(tx, "core_shelf", _ON_SHELF, given, min(sizes.others, _MOST_ON_SHELF))
     await _begin_mailing(tx, project_id, ids["job_id"], sizes.others)
     for name in ("most", "rare"):
         for table, columns in _NAMED.items():

@@ -6,7 +6,7 @@ from tests.api.resources import HOOK, LATER
 
 
 async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
-    """Makes a form, a chain, a broadcast, a webhook and a gateway; returns their ids by the paths'
+    """Makes a form, a chain, a broadcast, a webhook, a gateway and a channel; returns their ids by the paths'
     parameters."""
     field = {"key": "name", "type": "text", "label": "Name"}
     steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
@@ -25,4 +25,9 @@ async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
         answer = await client.post(path, json=body)
         assert answer.is_success, answer.text
         ids[name] = answer.json()[name]
-    return ids
+    made_channel = await client.post(
+        "/v1/channels", json={"name": "own_bot", "plugin": "recording"}
+    )
+    assert made_channel.is_success, made_channel.text
+    channel = made_channel.json()
+    return {**ids, "name": channel["name"], "channel_id": channel["channel_id"]}

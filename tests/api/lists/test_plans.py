@@ -9,6 +9,8 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.jobs import inspection
 from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permissions
+from msgsvc_core.subscribers.tags import Tags
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
 from tests.api.lists.asking import Asked, lists
@@ -107,13 +109,15 @@ async def test_what_the_dashboard_alone_lists_looks_at_few_rows(
     project_id, page = tenant.project.project_id, PageQuery(limit=PAGE)
     unserved: list[str] = []
     async with service.db.read() as tx:
-        permissions = await service.permissions.list_all(tx, project_id)
+        permissions = await service.get(Permissions).list_all(tx, project_id)
         moments, cursor = await service.messages.history(tx, project_id, id_of("sub", 1), page)
         further = PageQuery(limit=PAGE, cursor=cursor)
         await service.messages.history(tx, project_id, id_of("sub", 3), page)
         await service.messages.history(tx, project_id, id_of("sub", 1), further)
-        tags = await service.tags.list_all(tx, project_id, 10)
-        counted = await service.permissions.count_active_roughly(tx, project_id, permissions, 10)
+        tags = await service.get(Tags).list_all(tx, project_id, 10)
+        counted = await service.get(Permissions).count_active_roughly(
+            tx, project_id, permissions, 10
+        )
         unserved += await too_much(asked, explainer)
 
     assert len(moments) == PAGE

@@ -12,6 +12,7 @@ import httpx2
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, OwnChannel
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.service import Service
 from tests.bench.queues import until_empty
 from tests.bench.report import Bound, Finding
@@ -141,7 +142,7 @@ async def _add_projects(service: Service, number: int) -> Sequence[Tenant]:
         async with service.db.transaction() as tx:
             for place in places:
                 project = await service.projects.add(tx, f"Shop {place}")
-                bots.append(await service.own_channels.create(tx, project.project_id, body))
+                bots.append(await service.get(ProjectChannels).create(tx, project.project_id, body))
         # Only now are the bots there, for people to come by.
         async with service.db.transaction() as tx:
             for place, bot in zip(places, bots, strict=True):

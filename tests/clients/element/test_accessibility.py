@@ -133,15 +133,40 @@ async def test_cancel_is_seen_beside_an_open_code_without_scrolling(
     await expect(window.get_by_role("button", name="Cancel")).to_be_in_viewport(ratio=1)
 
 
+#: The language of an element's text, and its direction.
+LANGUAGE = """it => [
+  it.closest('[lang]')?.lang ?? document.documentElement.lang, getComputedStyle(it).direction,
+]"""
+
+
 async def test_english_stays_left_to_right_where_the_page_is_not(
     site: Site, new_window: NewWindow
 ) -> None:
     window = await new_window()
     await begin(window, site.page(dir="rtl", lang="ar"))
     await picture(window, "element-english-in-right-to-left")
-    panel = window.get_by_role("dialog")
+    parts = ("lead", "link", "summary", "status", "time", "cancel")
+    found = [await window.locator(f"[part={part}]").first.evaluate(LANGUAGE) for part in parts]
 
-    assert await panel.evaluate("it => [it.lang, getComputedStyle(it).direction]") == ["en", "ltr"]
+    assert found == [["en", "ltr"]] * len(parts)
+
+
+async def test_of_texts_that_a_page_gives_in_part_each_has_its_own_language(
+    site: Site, new_window: NewWindow
+) -> None:
+    """Only the status is Arabic: after it comes one that is not."""
+    window = await new_window()
+    await begin(window, site.page("data-waiting='بانتظار ردك'", dir="rtl", lang="ar"))
+    status = window.locator("[part=status]")
+    waiting = await status.evaluate(LANGUAGE)
+    lead = await window.locator("[part=lead]").evaluate(LANGUAGE)
+    panel = await window.get_by_role("dialog").evaluate(LANGUAGE)
+    await window.context.set_offline(True)
+    await expect(status).to_have_text("No connection. Trying again…")
+    offline = await status.evaluate(LANGUAGE)
+
+    assert (panel, waiting) == (["ar", "rtl"], ["ar", "rtl"])
+    assert (lead, offline) == (["en", "ltr"], ["en", "ltr"])
 
 
 async def test_the_number_comes_in_a_live_region_that_was_there_before(

@@ -22,6 +22,7 @@ from msgsvc_client._sync.transport import HttpxTransport
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ANSWER = b'{"message_id": "msg_1", "status": "queued"}'
+LONG_S = 60.0
 HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Length: %d\r\n\r\n" % len(ANSWER)
 
 
@@ -45,6 +46,10 @@ async def server(handle: Handle) -> AsyncIterator[str]:
         yield f"http://{host}:{port}"
     finally:
         listening.close()
+
+
+async def answers(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(HEAD + ANSWER)
 
 
 async def hangs_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -81,19 +86,29 @@ FAILURES = [
 async def test_a_failure_is_told_by_its_kind(
     handle: Handle, expected: type[TransportError]
 ) -> None:
-    async with server(handle) as url:
+    script: list[Handle] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await script.pop(0)(reader, writer)
+
+    async with server(serve) as url:
         request = Request("GET", url, {})
+        script += [answers, handle]
         asynchronous = AsyncHttpxTransport()
+        # With its connection made, a short timeout is for the response alone.
+        await (await asynchronous.send(request, LONG_S)).read()
         with pytest.raises(expected) as caught:
             await (await asynchronous.send(request, 0.2)).read()
         await asynchronous.aclose()
 
         def sync() -> None:
             transport = HttpxTransport()
+            transport.send(request, LONG_S).read()
             with pytest.raises(expected):
                 transport.send(request, 0.2).read()
             transport.close()
 
+        script += [answers, handle]
         await asyncio.to_thread(sync)
 
     assert type(caught.value) is expected
@@ -112,12 +127,12 @@ async def test_a_call_succeeds_after_connections_that_broke_or_were_silent() -> 
     retries = RetryPolicy(base_s=0)
     async with server(serve) as url:
         script += [hangs_up, ends_in_the_middle, says_nothing]
-        async with AsyncClient("msk_x", url, timeout_s=0.2, retries=retries) as client:
+        async with AsyncClient("msk_x", url, timeout_s=1, retries=retries) as client:
             sent = await client.messages.send(external_id="ann-1", text="Hi")
         assert (sent.message_id, script) == ("msg_1", [])
 
         def sync() -> str:
-            with Client("msk_x", url, timeout_s=0.2, retries=retries) as client:
+            with Client("msk_x", url, timeout_s=1, retries=retries) as client:
                 return client.messages.send(external_id="ann-1", text="Hi").message_id
 
         script += [hangs_up, ends_in_the_middle, says_nothing]

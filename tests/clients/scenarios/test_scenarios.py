@@ -27,8 +27,6 @@ CLIENTS = ["python", "python sync", "typescript"]
 #: Bytes of a line of the TypeScript client's answers: more than any.
 LONGEST_LINE = 16 * 1024 * 1024
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 @cache
 def statuses() -> dict[str, int]:
@@ -63,6 +61,9 @@ class Theatre:
 
     async def transcript(self, client: str) -> Transcript:
         if client not in self._played:
+            if client == "typescript":
+                # It may be missing, which skips the test: then there is no account yet that stays.
+                built_client()
             async with (
                 new_stage(self.place, client.replace(" ", "-"), "https://docs.example") as stage,
                 performing(client, stage.proxy.url) as perform,
@@ -114,33 +115,41 @@ async def typescript(url: str) -> AsyncIterator[Perform]:
         await process.wait()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module")
 async def theatre(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Theatre]:
     async with running_service(tmp_path_factory.mktemp("scenarios")) as place:
         yield Theatre(place)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
-async def test_each_step_comes_out_as_written(
-    theatre: Theatre, scenario: Scenario, client: str
-) -> None:
-    entries = (await theatre.transcript(client)).of(scenario.title)
+async def test_each_step_comes_out_as_written(theatre: Theatre, client: str) -> None:
+    transcript = await theatre.transcript(client)
+    played = {scenario.title: transcript.of(scenario.title) for scenario in SCENARIOS}
 
     problems = {
-        f"step {each.number}, {each.does}": each.problems for each in entries if each.problems
+        f"{title}, step {each.number}, {each.does}": each.problems
+        for title, entries in played.items()
+        for each in entries
+        if each.problems
     }
     assert problems == {}
-    assert len(entries) == len(scenario.steps)
+    assert {title: len(entries) for title, entries in played.items()} == {
+        scenario.title: len(scenario.steps) for scenario in SCENARIOS
+    }
 
 
 @pytest.mark.parametrize("client", CLIENTS[1:])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
-async def test_the_clients_agree(theatre: Theatre, scenario: Scenario, client: str) -> None:
-    first = (await theatre.transcript("python")).of(scenario.title)
-    other = (await theatre.transcript(client)).of(scenario.title)
+async def test_the_clients_agree(theatre: Theatre, client: str) -> None:
+    transcripts = [await theatre.transcript("python"), await theatre.transcript(client)]
+    first, other = (
+        {
+            scenario.title: [each.comparable for each in one.of(scenario.title)]
+            for scenario in SCENARIOS
+        }
+        for one in transcripts
+    )
 
-    assert [each.comparable for each in other] == [each.comparable for each in first]
+    assert other == first
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Browser
 
+from msgsvc_devkit.web_servers import stop
 from tests.clients.typescript.building import PACKAGE, built_client, compiler, program, run
 from tests.e2e.test_serve_ephemeral import serving
 from tests.ports import free_ports
@@ -208,7 +209,7 @@ async def test_a_browser_loads_it_as_it_is(built: Path, browser: Browser) -> Non
         found = await window.evaluate(IN_A_PAGE, json.loads(VECTORS.read_text("utf-8")))
         await context.close()
     finally:
-        await runner.cleanup()
+        await stop(runner)
 
     assert found == {"name": "Shop", "refused": True, "wrong": []}
     assert keys == ["Bearer msk_test"]

@@ -77,7 +77,13 @@ async def file(page: PageContext) -> Download:
     return Download(pieces(), filename='Отчёт "1".csv')
 
 
-@pages.post("/samples", access="project:write", form_page=samples, upload_bytes=1000)
+@pages.post(
+    "/samples",
+    access="project:write",
+    form_page=samples,
+    upload_bytes=1000,
+    title=lambda _: _("Sample added"),
+)
 async def change(page: PageContext, kept: Kept) -> Redirect:
     text = page.form.text("text")
     await page.tx.execute(
@@ -94,7 +100,7 @@ async def change(page: PageContext, kept: Kept) -> Redirect:
     return Redirect(page.url("/samples"), notice=f"Changed to {text}{size}.")
 
 
-@pages.post("/runs", access="installation:operate")
+@pages.post("/runs", access="installation:operate", title=lambda _: _("Run started"))
 async def run(page: PageContext, kept: Kept) -> Redirect:
     kept.done.append(page.viewer.email)
     return Redirect(f"{page.root}/operator/runs")

@@ -214,14 +214,11 @@ LOGOUT = (
         ["goes"],
     ),
     Reason(
-        "RP-Initiated Logout 1.0, section 3: a URI of nobody can't be confirmed; the person sees an error "
-        "page",
-        _both_methods("URI alone"),
-        ["goes", "status"],
-    ),
-    Reason(
-        "RP-Initiated Logout 1.0, section 4: what can't be validated is not used, so the person is asked",
-        _both_methods("hint no token"),
+        "RP-Initiated Logout 1.0, section 4: what can't be validated is not used; the person signs out all "
+        "the same, and stays on our page",
+        _both_methods(
+            "URI of elsewhere", "hint no token", "unknown client", "hint of another client"
+        ),
         ["goes", "status"],
     ),
 )
@@ -236,8 +233,9 @@ TOKENS = (
         ["header"],
     ),
     Reason(
-        "ours always says how and when the person signed in, and in which session; all of them optional "
-        "(OpenID Connect Core 1.0, section 2)",
+        "ours always says how and when the person signed in, and in which session, all of them optional "
+        "(OpenID Connect Core 1.0, section 2), and has the claims of the granted scopes unless the client's "
+        "setting says otherwise: most software looks for them there",
         [
             *(f"code: ID token, {kind} client" for kind in ("basic", "post", "public")),
             *_of("refresh", "ID token"),
@@ -260,6 +258,12 @@ TOKENS = (
             "introspection: not authenticated",
             "revocation: not authenticated",
         ],
+        ["status", "error"],
+    ),
+    Reason(
+        "RFC 6749, section 2.3.1: a secret in the form is for clients that can't use the header; the "
+        "reference takes it from any, and goes on to the code",
+        ["client: the other way than registered"],
         ["status", "error"],
     ),
     Reason(

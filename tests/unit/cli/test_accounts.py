@@ -1,7 +1,12 @@
 """`msgsvc account`, and whose projects are."""
 
+import asyncio
 import json
+import re
+from pathlib import Path
 from typing import Any
+
+from msgsvc_core.cli.configuration import opened
 
 LINK = "http://127.0.0.1:8000/dashboard/link/"
 
@@ -75,3 +80,37 @@ def test_a_link_is_given_as_json_to_scripts(run: Any, with_accounts: Any) -> Non
     answer = run("account", "link", "ann@shop.example", "--json")
 
     assert json.loads(answer.stdout)["link"].startswith(LINK)
+
+
+def test_a_project_belongs_to_the_only_account(run: Any, with_accounts: Path) -> None:
+    run("account", "create", "ann@shop.example", "--name", "Ann", "--operator")
+    owned = run("project", "create", "Shop").stdout
+    free = run("project", "create", "Shop", "--no-account").stdout
+    run("account", "create", "bob@shop.example", "--name", "Bob")
+    undecided = run("project", "create", "Shop").stdout
+
+    assert "which belongs to ann@shop.example" in owned
+    assert re.search(r"give it to an account: msgsvc project give prj_\w+ EMAIL", free)
+    assert "msgsvc project give" in undecided
+    assert (
+        run("project", "create", "Shop", "--no-account", "--account", "a@b.example").exit_code == 2
+    )
+
+
+def test_a_member_with_an_account_can_open_the_project(run: Any, with_accounts: Path) -> None:
+    run("account", "create", "ann@shop.example", "--name", "Ann")
+    run("account", "create", "bob@shop.example", "--name", "Bob")
+    project = json.loads(run("project", "create", "Shop", "--json").stdout)["project_id"]
+    ann = run("member", "add", project, "Ann@shop.example", "--name", "Ann", "--role", "owner")
+    eve = run("member", "add", project, "eve@shop.example", "--name", "Eve", "--role", "owner")
+
+    async def projects_of(email: str) -> list[tuple[str, str]]:
+        async with opened(with_accounts) as service, service.db.read() as tx:
+            account = await service.accounts.find_by_email(tx, email)
+            found = await service.members.projects_of(tx, account.account_id)
+            return [(each.project_id, each.role) for each in found]
+
+    assert "as owner; the account ann@shop.example can open the project" in ann.stdout
+    assert "no account has this email" in eve.stdout
+    assert asyncio.run(projects_of("ann@shop.example")) == [(project, "owner")]
+    assert asyncio.run(projects_of("bob@shop.example")) == []

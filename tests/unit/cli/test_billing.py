@@ -19,7 +19,7 @@ def billed(config: Path) -> Path:
     config.write_text(text, encoding="utf-8")
 
     async def add() -> None:
-        async with opened(config) as service, service.db.transaction() as tx:
+        async with opened(config, may_create=True) as service, service.db.transaction() as tx:
             await service.get(Accounts).create(tx, email="ann@shop.example", name="Ann")
 
     asyncio.run(add())

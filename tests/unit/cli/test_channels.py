@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.channels import Unreadable, UnreadableReason
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
-from msgsvc_core.channels.reception_models import InterruptionReason
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.reception.health import ReceptionHealth
+from msgsvc_core.channels.reception.models import InterruptionReason
+from msgsvc_core.cli.configuration import opened
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 
@@ -26,7 +30,7 @@ def own_channel(run: Any, config: Path) -> str:
         try:
             async with service.db.transaction() as tx:
                 body = CreateChannelBody(name="own_bot", plugin="sandbox")
-                made = await service.own_channels.create(tx, project["project_id"], body)
+                made = await service.get(ProjectChannels).create(tx, project["project_id"], body)
         finally:
             await service.channels.close()
             await service.db.disconnect()
@@ -54,6 +58,31 @@ def test_own_channels_are_listed(run: Any, own_channel: str) -> None:
         "own_bot",
         "sandbox",
     )
+
+
+def test_what_a_channel_could_not_read_is_listed_and_written_as_it_arrived(
+    run: Any, config: Path, own_channel: str
+) -> None:
+    empty = run("channels", "shelf", own_channel)
+
+    async def receive() -> None:
+        async with opened(config) as service:
+            await service.inbound.receive(
+                own_channel,
+                Unreadable.of(b"\xffHello", UnreadableReason.MALFORMED, "it is not JSON"),
+            )
+
+    asyncio.run(receive())
+    [item] = json.loads(run("channels", "shelf", own_channel, "--json").stdout)["data"]
+    shown = run("channels", "shelf", own_channel).stdout
+    raw = run("channels", "shelf", own_channel, "--raw", item["item_id"])
+    missing = run("channels", "shelf", "other", "--raw", item["item_id"])
+
+    assert "nothing is on the shelf" in empty.stdout
+    assert item["item_id"] in shown
+    assert "it is not JSON" in shown
+    assert raw.stdout_bytes == b"\xffHello"
+    assert missing.exit_code == 1
 
 
 def test_a_deployment_without_any_says_so(run: Any, config: Path) -> None:
@@ -84,10 +113,10 @@ def deaf_channel(run: Any, config: Path) -> str:
                 body = CreateChannelBody(
                     name="own_bot", plugin="telegram", settings={"token": token}
                 )
-                made = await service.own_channels.create(tx, project["project_id"], body)
+                made = await service.get(ProjectChannels).create(tx, project["project_id"], body)
             channel = service.channels[made.channel_id]
             async with service.db.transaction() as tx:
-                await service.reception_health.interrupt(
+                await service.get(ReceptionHealth).interrupt(
                     tx, channel, InterruptionReason.POLLING_FAILED, "Conflict: another", 0
                 )
         finally:

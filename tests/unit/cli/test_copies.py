@@ -1,6 +1,7 @@
 """`msgsvc copy`, `backup` and `restore`."""
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,20 @@ def test_there_is_nothing_to_copy_before_the_first_start(run: Any, config: Path)
     assert result.exit_code == 1
     assert "there is no database msgsvc.db" in result.stderr
     assert not Path("msgsvc.db").exists()
+
+
+def test_a_backup_to_a_full_disk_is_refused_without_a_traceback(
+    run: Any, migrated: Path, tmp_path: Path
+) -> None:
+    # No file may be larger, in this process; SQLite meets that as it meets a full disk.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        result = run("backup", str(tmp_path / "all.backup"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert result.exit_code == 1
+    assert "all.backup can't be written: " in result.stderr
+    assert "Free space on its disk" in result.stderr
+    assert not list(tmp_path.glob("all.backup*"))

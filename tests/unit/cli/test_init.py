@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.config.defaults import default_plugins
-from msgsvc_core.config.settings import (
-    LimitSettings,
-    Settings,
-    load_settings,
-    own_users_value,
-)
+from msgsvc_core.config.limits import LimitSettings
+from msgsvc_core.config.sections import own_users_value
+from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
 from tests.terminal import on_a_terminal
 
@@ -62,9 +59,10 @@ def test_limits_for_own_users_are_written_with_their_default_beside_them(
     assert "interface spec" not in text
 
 
-def test_the_page_of_the_decision_has_every_figure() -> None:
-    [page] = (Path(__file__).parents[3] / "docs" / "decisions").glob("0058-*.md")
-    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| `")]
+def test_the_page_on_installing_has_every_figure() -> None:
+    page = Path(__file__).parents[3] / "docs" / "install.md"
+    section = page.read_text("utf-8").split("\n## Limits for your own users\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
     sections = load_plugins(sorted(available_plugins())).hook.register_settings()
     models = {"limits": LimitSettings, **{each.name: each.model for each in sections}}
 
@@ -225,6 +223,7 @@ def test_a_token_comes_by_standard_input_or_the_environment(
         (["--messenger", "telegram"], "--token -"),
         (["--messenger", "telegram", "--token", "nonsense"], "token"),
         (["--messenger", "pigeon"], "'pigeon'; there are sandbox"),
+        (["--messenger", "pigeon"], "Install the package"),
         (["--token", TOKEN], "sandbox takes none"),
         (["--with", "form"], "did you mean forms?"),
         (["--with", "auth", "--owner", "ann@example.com"], "which is left out"),
@@ -297,3 +296,40 @@ def _without_keys(text: str) -> str:
 
 def _on_a_terminal(folder: Path, lines: list[str], *arguments: str) -> tuple[int, str]:
     return on_a_terminal(["init", *arguments], folder, lines, os.environ)
+
+
+def test_a_file_in_another_folder_names_the_database_by_its_whole_path(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = folder / "etc" / "msgsvc.toml"
+    assert run("init", "--yes", "--config", str(there)).exit_code == 0
+    run("init", "--yes")
+
+    assert load_settings(there, env={}).database_url == f"sqlite:///{folder / 'msgsvc.db'}"
+    assert load_settings(folder / "msgsvc.toml", env={}).database_url == "sqlite:///msgsvc.db"
+
+    run("migrate", "--config", str(there))
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    listed = run("project", "list", "--config", str(there), unstarted=True)
+
+    assert listed.exit_code == 0
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("base_url", "port"),
+    [
+        ("http://127.0.0.1:9000", 9000),
+        ("http://10.0.0.7:9000", 9000),
+        ("http://127.0.0.1:8000", 8000),
+        ("https://msgsvc.example:8443", 8000),
+    ],
+)
+def test_the_port_of_an_http_address_is_the_one_to_listen_on(
+    run: Any, folder: Path, base_url: str, port: int
+) -> None:
+    run("init", "--yes", "--base-url", base_url)
+
+    assert load_settings(folder / "msgsvc.toml", env={}).server.port == port

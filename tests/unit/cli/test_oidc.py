@@ -138,7 +138,7 @@ def test_there_are_no_keys_before_a_client_needs_one(run: Any, project_id: str) 
     rotated = run("oidc", "keys", "rotate")
 
     assert "there are no keys" in listed.stdout
-    assert "no key was rotated" in rotated.stdout
+    assert (rotated.exit_code, "no key was rotated" in rotated.stderr) == (1, True)
     assert json.loads(run("oidc", "keys", "list", "--json").stdout) == {"data": []}
 
 
@@ -159,7 +159,7 @@ def test_the_next_key_signs_after_a_rotation(run: Any, project_id: str, with_oid
 
     assert {key["status"]: key["key_id"] for key in before}["next"] == rotated["key_id"]
     assert rotated["status"] == "current"
-    assert "no key was rotated" in again.stdout
+    assert (again.exit_code, "no key was rotated" in again.stderr) == (1, True)
     assert [word in listed.stdout for word in ("current", "next", "retired")] == [True] * 3
 
 
@@ -190,3 +190,17 @@ def test_without_the_plugin_the_command_says_so(run: Any, with_accounts: Path) -
 
     assert refused.exit_code == 2
     assert "oidc" in refused.stderr
+
+
+def test_an_api_is_created_that_introspects_tokens_of_a_client(run: Any, project_id: str) -> None:
+    page = create(run, project_id, "--auth-method", "none", "--claims-in-userinfo-only")
+    made = run(
+        *("oidc", "client", "create", project_id, "API", "--introspects", page["client_id"]),
+        "--json",
+    )
+    api = json.loads(made.stdout)
+
+    assert page["claims_in_id_token"] is False
+    assert api["claims_in_id_token"] is True
+    assert api["client_secret"].startswith("mos_")
+    assert (api["grant_types"], api["introspects"]) == ([], [page["client_id"]])

@@ -84,3 +84,39 @@ def test_an_empty_outbox_and_a_time_that_is_none(run: Any, migrated: Path) -> No
     wrong = run("outbox", "cancel", "--due-before", "last night", "--yes")
     assert wrong.exit_code == 2
     assert "is a time such as" in wrong.stderr
+
+
+async def _claim(config: Path, *, leased_until_ms: int) -> None:
+    """A process was sending the messages that were due."""
+    service = Service(load_settings(config, env={}))
+    await service.open_database()
+    async with service.db.transaction() as tx:
+        await tx.execute(
+            "UPDATE core_jobs SET state = 'running', leased_by = 'run_1', leased_until_ms = :until_ms"
+            " WHERE name = 'message.deliver' AND run_at_ms < :before_ms",
+            {"until_ms": leased_until_ms, "before_ms": from_rfc3339(STOPPED)},
+        )
+    await service.db.disconnect()
+
+
+def test_what_was_being_sent_is_listed_and_withdrawn_too(run: Any, filled: Path) -> None:
+    asyncio.run(_claim(filled, leased_until_ms=from_rfc3339(EARLY)))
+    found = json.loads(run("outbox", "list", "--json").stdout)["data"]
+    table = run("outbox", "list").stdout
+    asked = run("outbox", "cancel", "--due-before", STOPPED, typed="n\n")
+    done = run("outbox", "cancel", "--due-before", STOPPED, "--yes")
+
+    messages = next(each for each in found if each["kind"] == "message.deliver")
+    assert (messages["waiting"], messages["claimed"]) == (1, 2)
+    assert "2 claimed: a process is sending them, or was when the backup was made" in table
+    assert "withdraw 2 that were due before" in asked.stdout
+    assert "message.deliver: 2 withdrawn" in done.stdout
+    assert counted(run) == {"channel.call": 1, "message.deliver": 1}
+
+
+def test_what_a_process_is_sending_now_is_not_withdrawn(run: Any, filled: Path) -> None:
+    asyncio.run(_claim(filled, leased_until_ms=2**52))
+    done = run("outbox", "cancel", "--due-before", STOPPED, "--yes")
+
+    assert done.exit_code == 1
+    assert "2 refused: a process is working on it" in done.stderr

@@ -242,11 +242,28 @@ def test_in_another_folder_than_the_database_no_empty_one_is_made(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
 
-    result = run("project", "list", "--config", str(config))
+    result = run("project", "list", "--config", str(config), unstarted=True)
 
     assert result.exit_code == 2
     assert str(config.with_name("msgsvc.db")) in result.stderr
     assert list(elsewhere.iterdir()) == []
+
+
+def test_no_command_about_data_creates_a_database(run: Any, config: Path) -> None:
+    results = [
+        run(*command, unstarted=True)
+        for command in (
+            ["project", "create", "Shop"],
+            ["project", "list"],
+            ["outbox", "list"],
+            ["backup", "all.backup"],
+        )
+    ]
+
+    assert all(result.exit_code for result in results)
+    assert f"there is no database {config.with_name('msgsvc.db')}" in results[0].stderr
+    assert "`msgsvc serve` or `msgsvc migrate` creates it" in results[0].stderr
+    assert not config.with_name("msgsvc.db").exists()
 
 
 async def _audited(config: Path, project_id: str) -> list[AuditEntry]:

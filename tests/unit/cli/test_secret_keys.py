@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+from msgsvc_core.channels.start_links.start_codes import StartCodes
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
@@ -24,7 +26,7 @@ async def _fill(config: Path) -> None:
     async with Service(load_settings(config, env={})) as service, service.db.transaction() as tx:
         for number in range(3):
             payload = f"a-start-payload-that-is-too-long-to-be-typed-{number}"
-            await service.start_codes.remember(tx, payload, 2**53)
+            await service.get(StartCodes).remember(tx, payload, 2**53)
 
 
 def test_a_rotation_says_what_it_did_and_which_key_is_not_needed_any_more(
@@ -47,6 +49,24 @@ def test_a_rotation_says_what_it_did_and_which_key_is_not_needed_any_more(
     assert after.exit_code == 0
     assert OLD_ID not in after.output
     assert OLD not in rotated.output + before
+
+
+def test_a_rotation_waits_for_processes_that_could_not_read_it(run: Any, config: Path) -> None:
+    asyncio.run(_fill(config))
+
+    async def rotate_beside(*keys: str) -> Any:
+        set_keys(config, *keys)
+        async with Service(load_settings(config, env={})):
+            set_keys(config, NEW, OLD)
+            return await asyncio.to_thread(run, "secrets", "rotate")
+
+    refused = asyncio.run(rotate_beside(OLD))
+    rotated = asyncio.run(rotate_beside(OLD, NEW))
+
+    assert refused.exit_code == 1
+    assert f"running processes do not know key {NEW_ID}: " in refused.stderr
+    assert f":{os.getpid()}\n-> restart them" in refused.stderr
+    assert (rotated.exit_code, f"are under key 1 ({NEW_ID})" in rotated.stdout) == (0, True)
 
 
 def test_a_rotation_without_a_key_that_is_needed_is_refused(run: Any, config: Path) -> None:

@@ -1,16 +1,19 @@
 """`msgsvc serve` as a process: it says where it listens, ends when told, and fails in a line."""
 
+import json
 import os
 import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import httpx2
 import pytest
 
 from msgsvc_devkit.deadlines import patient
@@ -59,7 +62,9 @@ def _begin(folder: Path, errors: Path, *arguments: str, forks: bool = True) -> P
 
 
 @pytest.mark.parametrize(
-    ("number", "forks"), [(signal.SIGTERM, True), (signal.SIGINT, False)], ids=["term", "int"]
+    ("number", "forks"),
+    [(signal.SIGTERM, True), (signal.SIGINT, False), (signal.SIGHUP, True)],
+    ids=["term", "int", "hup"],
 )
 def test_it_says_where_it_listens_and_ends_well_when_told(
     config: Path, number: signal.Signals, forks: bool
@@ -74,6 +79,34 @@ def test_it_says_where_it_listens_and_ends_well_when_told(
 
     assert code == 0
     assert "Traceback" not in errors
+    assert re.search(r"info +stopping\n.*info +stopped\n$", errors, re.DOTALL)
+
+
+def test_with_json_logs_every_line_is_an_object(config: Path) -> None:
+    text = config.read_text("utf-8")
+    config.write_text(f'{text}[jobs]\nrunner = "none"\n[log]\nformat = "json"\n', encoding="utf-8")
+    errors = config.with_name("errors.txt")
+    process = _begin(config.parent, errors, "--port", "0")
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while not errors.exists() or '"listening"' not in errors.read_text():
+            assert time.monotonic() < deadline, "it does not listen"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(PATIENCE_S)
+        assert process.stdout is not None
+        with process.stdout:
+            printed = process.stdout.read()
+    finally:
+        process.kill()
+        process.wait()
+    lines = [json.loads(line) for line in errors.read_text().splitlines()]
+    named = {line["event"]: line for line in lines}
+
+    assert (code, printed) == (0, "")
+    assert named["listening"]["url"].startswith("http://127.0.0.1:")
+    assert "delivers nothing" in named["configuration_doubtful"]["detail"]
+    assert [line["event"] for line in lines][-2:] == ["stopping", "stopped"]
 
 
 def test_it_warns_of_what_doctor_would_warn_of(config: Path) -> None:
@@ -127,6 +160,66 @@ def test_a_taken_port_is_named(config: Path) -> None:
         port = str(taken.getsockname()[1])
 
         assert f"port {port}" in _failure(config, "--port", port)
+
+
+def _ask(path: Path, **headers: str) -> int:
+    """The status of `/metrics`, which machines that are named may read."""
+    transport = httpx2.HTTPTransport(uds=str(path))
+    with httpx2.Client(transport=transport, timeout=PATIENCE_S) as client:
+        return client.get("http://msgsvc/metrics", headers=headers).status_code
+
+
+def test_on_a_unix_socket_the_proxy_names_the_client(config: Path) -> None:
+    path = config.with_name("msgsvc.sock")
+    with _serving(config.parent, "--uds", str(path)) as server:
+        answers = [_ask(path), _ask(path, **{"X-Forwarded-For": "203.0.113.7"})]
+        mode = path.stat().st_mode & 0o777
+        line = server.line
+        server.end()
+
+    assert f"listens on unix:{path}," in line
+    assert answers == [200, 403]
+    assert mode == 0o660
+    assert not path.exists()
+
+
+def test_the_socket_of_a_killed_process_is_replaced_and_that_of_a_live_one_is_not(
+    config: Path,
+) -> None:
+    path = config.with_name("msgsvc.sock")
+    text = config.read_text("utf-8")
+    config.write_text(f'{text}[server]\nuds = "{path}"\n', encoding="utf-8")
+    with _serving(config.parent) as killed:
+        killed.end(signal.SIGKILL)
+    left = path.is_socket()
+    with _serving(config.parent):
+        refusal = _failure(config)
+        status = _ask(path)
+
+    assert left
+    assert "another process listens there" in refusal
+    assert status == 200
+
+
+@pytest.mark.parametrize("option", [("--port", "0"), ("--host", "::1"), ("--ephemeral",)])
+def test_a_unix_socket_has_no_address(config: Path, option: tuple[str, ...]) -> None:
+    assert "does not go with" in _failure(config, "--uds", "a.sock", *option)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("msgsvc.toml", "it is not a socket"),
+        ("no/a.sock", "no file can be created in"),
+        ("a" * 120, "path too long"),
+    ],
+)
+def test_a_path_at_which_no_socket_can_be_is_named(config: Path, name: str, says: str) -> None:
+    failure = _failure(config, "--uds", str(config.parent / name))
+
+    assert "server.uds: can't listen on" in failure
+    assert says in failure
+    assert config.exists()
 
 
 def test_a_database_that_does_not_answer_is_named(config: Path) -> None:

@@ -106,7 +106,7 @@ def status_of(pid: int) -> str:
         return "(zombie)"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_it_cleanly(worker_config: Path, number: signal.Signals) -> None:
     with working(worker_config) as worker:
         [pid] = worker.pids(1)

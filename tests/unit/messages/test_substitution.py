@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgsvc_core.content.markup import Mark, Span, joined, to_html, to_spans
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import (
+    MAX_PLACEHOLDERS,
     Template,
     TemplateError,
     TooLong,
@@ -22,6 +23,7 @@ from msgsvc_core.content.substitution import (
     text_template,
     to_text,
 )
+from msgsvc_devkit.growth import growing
 
 MOST = 4000
 
@@ -54,6 +56,35 @@ def seen(text: str, text_format: Format, **values: str) -> list[Span]:
 )
 def test_a_variable_is_replaced_by_its_value_or_default(text: str, shown: str) -> None:
     assert rendered(text, name="Ann") == shown
+
+
+@pytest.mark.parametrize("text_format", get_args(Format))
+def test_templates_are_parsed_in_time_linear_in_their_length(text_format: Format) -> None:
+    """The words that stand for placeholders while a text is parsed are among what it is made of."""
+    words = ["q", "zq", "zqq{{a}}", "zq0q", "zq0q0x{{a}}", "z{{a}}q0q", "0x{{a}}", "{{a}}"]
+    marks = ["*{{a}}* ", "<b>{{a}}</b>", "[{{a}}](https://a.example/{{a}})", "`{{a}}", "]({{a}}"]
+    links = ['<a href="https://a.example/{{a}}">', '<a href="{{a}}', "&{{a}}", "\\{{a}}", "{{a}}\n"]
+
+    def parse(text: str) -> None:
+        template = text_template(text, text_format)
+        template.render_text({"a": "*"}, 16_000)
+
+    found = growing(parse, words + marks + links, sizes=(4_000, 16_000), most_s=0.1)
+
+    assert found == []
+
+
+@pytest.mark.parametrize("text_format", get_args(Format))
+def test_a_text_may_hold_the_words_that_stand_for_placeholders(text_format: Format) -> None:
+    text = "zq0q0x {{ a }} zq0q1x zq1q {{ b }} zq0q"
+
+    assert rendered(text, text_format, a="1", b="2") == "zq0q0x 1 zq0q1x zq1q 2 zq0q"
+
+
+def test_a_text_has_a_bounded_number_of_placeholders() -> None:
+    assert len(plain_template("{{a}}" * MAX_PLACEHOLDERS).holes) == MAX_PLACEHOLDERS
+    with pytest.raises(TemplateError, match="at most 1000 placeholders"):
+        plain_template("{{a}}" * (MAX_PLACEHOLDERS + 1))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pydantic import SecretStr
 
 from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.channels.contract import Channel, ChannelHealth
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.channels.kinds import ChannelKind
-from msgsvc_core.channels.outages import ChannelOutages
-from msgsvc_core.channels.states import ChannelStates
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.plugins.context import PluginContext

@@ -6,6 +6,7 @@ from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.members.models import AddMemberBody, Role
+from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.plugins.audit import AuditRecord
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_dashboard.accounts.service import Accounts
@@ -54,7 +55,7 @@ class ProtectedOwners:
 async def test_whoever_signs_owners_in_refuses_what_a_key_does_to_them() -> None:
     owners = [("owners", ProtectedOwners())]
     async with memory_core(extra_plugins=owners) as core, core.db.transaction() as tx:
-        protection = core.service.owner_protection
+        protection = core.service.get(OwnerProtection)
         await protection.check_owner_by_key(tx, PROJECT, "mem_1")
 
         with pytest.raises(Conflict, match="mem_1 stays"):

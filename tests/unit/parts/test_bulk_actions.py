@@ -5,6 +5,7 @@ import pytest
 from msgsvc_core.bulk_actions import BulkAction
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.subscribers.bulk_actions import BulkActions
 from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_devkit.core import PROJECT, MemoryCore
@@ -28,7 +29,7 @@ async def test_what_is_not_said_clearly_is_refused_before_a_job(
     await core.tags.ensure(tx, PROJECT, ["vip"])
 
     with pytest.raises(ValidationFailed) as refused:
-        await core.service.bulk_actions.start(tx, PROJECT, body)
+        await core.service.get(BulkActions).start(tx, PROJECT, body)
 
     assert str(refused.value).startswith(f"{field}:")
     assert await core.pending_jobs(tx) == []

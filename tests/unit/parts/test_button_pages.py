@@ -3,6 +3,7 @@
 import pytest
 
 from msgsvc_core.channels import Button, Capabilities, OutgoingMessage
+from msgsvc_core.channels.button_pages import ButtonPages
 from msgsvc_core.channels.button_pages.pages import ButtonPagesRoutes
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.db import Tx
@@ -16,7 +17,7 @@ MESSAGE = OutgoingMessage(
 
 async def offered(core: MemoryCore, tx: Tx, message: OutgoingMessage) -> tuple[list[str], str]:
     """The URLs of a message's buttons, and the digest of its pages."""
-    pages, channel = core.service.button_pages, core.channels["messenger_a"]
+    pages, channel = core.service.get(ButtonPages), core.channels["messenger_a"]
     linked, digest = await pages.offer(tx, channel, "room-1", message, "en")
     return [b.url or "" for row in linked.buttons for b in row], digest
 
@@ -39,7 +40,7 @@ async def test_a_chat_that_never_was_is_known_by_its_address_alone(
     core: MemoryCore, tx: Tx, addresses: bool, is_known: bool
 ) -> None:
     core.channels["messenger_a"].capabilities = Capabilities(buttons="pages", addresses=addresses)
-    pages = core.service.button_pages
+    pages = core.service.get(ButtonPages)
     urls, digest = await offered(core, tx, MESSAGE)
     await pages.set_ref(tx, digest, "7")
     token = urls[1].split("/")[-2]
@@ -61,7 +62,7 @@ def test_a_page_is_opened_and_pressed_at_one_address(core: MemoryCore) -> None:
         texts=core.texts,
         projects=core.projects,
         channels=core.channels,
-        pages=core.service.button_pages,
+        pages=core.service.get(ButtonPages),
         press=press,
     ).routes()
 

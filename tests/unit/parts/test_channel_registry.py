@@ -10,6 +10,8 @@ from msgsvc_core.channels.contract import BotProfile, Capabilities
 from msgsvc_core.channels.failures import ForeignBot
 from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.start_links.start_codes import StartCodes
 from msgsvc_core.config.sections import OwnChannelSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
@@ -113,7 +115,7 @@ async def test_an_unknown_bot_is_looked_for_where_other_processes_write_theirs(
 ) -> None:
     async with core.db.transaction() as tx:
         body = CreateChannelBody(name="support", plugin="fax", settings={"token": "t"})
-        made = await another_process(core).own_channels.create(tx, PROJECT, body)
+        made = await another_process(core).get(ProjectChannels).create(tx, PROJECT, body)
     assert core.channels.get(made.channel_id) is None
     found = await core.channels.find(made.channel_id)
 
@@ -203,7 +205,7 @@ async def test_where_no_link_carries_a_payload_people_write_it_or_its_short_code
 
     [written] = channels.start_messages(PROJECT, long, links).values()
     assert long not in written
-    assert await core.service.start_codes.payload_in(tx, written) == long
+    assert await core.service.get(StartCodes).payload_in(tx, written) == long
     assert long not in await tx.fetch_val("SELECT sealed FROM core_start_codes")
     assert channels.qr_links(links, PROJECT, "x")["messenger_a"] == (
         f"{BASE_URL}/qr/messenger_a/x.svg"

@@ -7,7 +7,14 @@ import pytest
 from msgsvc_core.channels import BotCreated, BotProfile, ChannelUser, DeliveryError, Reason
 from msgsvc_core.channels.project_channels.models import ChannelRequestAnswer, CreateChannelBody
 from msgsvc_core.channels.project_channels.request_store import ChannelRequest
-from msgsvc_core.channels.project_channels.requests import FINISHED, JOB, OPEN_MS, RANDOM
+from msgsvc_core.channels.project_channels.requests import (
+    FINISHED,
+    JOB,
+    OPEN_MS,
+    RANDOM,
+    ChannelRequests,
+)
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
@@ -37,26 +44,26 @@ def maker_of(core: MemoryCore) -> RecordingBotMaker:
 
 
 async def requested(core: MemoryCore, tx: Tx, name: str = "support") -> ChannelRequest:
-    return await core.service.channel_requests.create(tx, PROJECT, name, "recording")
+    return await core.service.get(ChannelRequests).create(tx, PROJECT, name, "recording")
 
 
 async def bot_made(core: MemoryCore, tx: Tx, username: str) -> None:
     """The platform tells of a bot that somebody made."""
     user = ChannelUser("7", "Ann")
     created = BotCreated(update_id="1", chat_id="7", user=user, account=ACCOUNT, username=username)
-    await core.service.channel_requests.record(tx, MANAGER, created)
+    await core.service.get(ChannelRequests).record(tx, MANAGER, created)
 
 
 async def shown(core: MemoryCore, tx: Tx, request: ChannelRequest) -> ChannelRequestAnswer:
     """The request as it is stored."""
-    requests = core.service.channel_requests
+    requests = core.service.get(ChannelRequests)
     return requests.answer(await requests.get(tx, PROJECT, request.request_id), "Shop")
 
 
 async def test_a_request_has_a_username_that_nobody_can_guess_and_a_link(
     core: MemoryCore, tx: Tx
 ) -> None:
-    requests = core.service.channel_requests
+    requests = core.service.get(ChannelRequests)
     made = [await requested(core, tx) for _ in range(2)]
 
     assert len({each.username for each in made}) == 2
@@ -87,7 +94,7 @@ async def test_a_request_that_waits_takes_the_place_of_a_channel(core: MemoryCor
 async def test_without_a_bot_that_makes_others_nothing_is_asked(core: MemoryCore, tx: Tx) -> None:
     core.recording(MANAGER).profile = None
 
-    assert core.service.channel_requests.manager("recording") is None
+    assert core.service.get(ChannelRequests).manager("recording") is None
     with pytest.raises(ValidationFailed):
         await requested(core, tx)
 
@@ -114,7 +121,7 @@ async def made(core: MemoryCore) -> tuple[ChannelRequest, Job]:
 
 async def connected(core: MemoryCore, request: ChannelRequest, job: Job) -> ChannelRequestAnswer:
     """The request after its job."""
-    await core.service.channel_requests.connect(JobInTest(core.db), [job])
+    await core.service.get(ChannelRequests).connect(JobInTest(core.db), [job])
     async with core.db.read() as tx:
         return await shown(core, tx, request)
 
@@ -125,7 +132,7 @@ async def test_a_bot_that_was_made_becomes_the_channel(core: MemoryCore) -> None
     assert (await connected(core, request, job)).status == "connected"
 
     async with core.db.read() as tx:
-        channel = await core.service.own_channels.get(tx, PROJECT, "support")
+        channel = await core.service.get(ProjectChannels).get(tx, PROJECT, "support")
     assert channel.channel_id in core.channels
     [event] = core.emitted
     assert (event.name, event.data["status"]) == (FINISHED, "connected")
@@ -138,7 +145,7 @@ async def test_a_bot_for_which_there_is_no_room_any_more_fails_its_request(
     request, job = await made(core)
     async with core.db.transaction() as tx:
         sales = CreateChannelBody(name="sales", plugin="recording")
-        await core.service.own_channels.create(tx, PROJECT, sales)
+        await core.service.get(ProjectChannels).create(tx, PROJECT, sales)
 
     check_failed(core, await connected(core, request, job), "at most 1 channels")
 
@@ -175,7 +182,7 @@ async def test_a_platform_that_is_away_is_asked_again(core: MemoryCore) -> None:
 async def test_what_does_not_wait_has_no_link_and_is_not_cancelled(
     core: MemoryCore, status: str
 ) -> None:
-    requests, maker = core.service.channel_requests, maker_of(core)
+    requests, maker = core.service.get(ChannelRequests), maker_of(core)
     if status in {"connecting", "connected", "failed"}:
         request, job = await made(core)
         if status == "failed":
@@ -198,7 +205,7 @@ async def test_what_does_not_wait_has_no_link_and_is_not_cancelled(
 
 
 async def test_a_request_that_waits_is_cancelled(core: MemoryCore, tx: Tx) -> None:
-    requests, request = core.service.channel_requests, await requested(core, tx)
+    requests, request = core.service.get(ChannelRequests), await requested(core, tx)
     assert (await shown(core, tx, request)).link is not None
     cancelled = await requests.cancel(tx, PROJECT, request.request_id)
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.contract import ChannelHealth
+from msgsvc_core.channels.health.outages import PROBE_JOB, ChannelOutages
+from msgsvc_core.channels.health.problems import ChannelTrouble, ChannelTroubles
+from msgsvc_core.channels.health.states import ChannelState, ChannelStates
 from msgsvc_core.channels.kinds import ChannelKind
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outages import PROBE_JOB
-from msgsvc_core.channels.reception_models import InterruptionReason
-from msgsvc_core.channels.states import ChannelState
-from msgsvc_core.channels.troubles import ChannelTrouble
-from msgsvc_core.config.settings import Section
+from msgsvc_core.channels.reception.health import ReceptionHealth
+from msgsvc_core.channels.reception.models import InterruptionReason
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.kernel.clock import HOUR_MS
@@ -57,7 +58,7 @@ async def core() -> AsyncIterator[MemoryCore]:
 async def state_of(core: MemoryCore, channel: str = OWN.key) -> ChannelState | None:
     """What is stored of a channel."""
     async with core.db.read() as tx:
-        return await core.service.channel_states.find(tx, channel)
+        return await core.service.get(ChannelStates).find(tx, channel)
 
 
 # ---- their state --------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ async def test_of_a_shared_bot_no_project_is_told(core: MemoryCore, tx: Tx) -> N
 async def test_what_a_check_found_of_a_channel_that_was_changed_since_says_nothing(
     core: MemoryCore,
 ) -> None:
-    states, before = core.service.channel_states, own_channel(core)
+    states, before = core.service.get(ChannelStates), own_channel(core)
     own_channel(core)
     health = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
 
@@ -207,7 +208,7 @@ async def test_a_probe_of_what_is_no_outage_any_more_ends(core: MemoryCore) -> N
     async with core.db.transaction() as tx:
         await put_state(tx, "chn_1")
     ctx, job = JobInTest(core.db), claimed(NewJob(PROBE_JOB, {"channel": "chn_1"}))
-    await core.service.channel_outages.probe(ctx, [job])
+    await core.service.get(ChannelOutages).probe(ctx, [job])
 
     assert ctx.completed == [job]
 
@@ -218,7 +219,7 @@ POLLING = InterruptionReason.POLLING_FAILED
 
 
 async def test_an_interruption_is_noted_once_it_has_lasted_and_told_once(core: MemoryCore) -> None:
-    watch = core.service.reception_health.watch(own_channel(core))
+    watch = core.service.get(ReceptionHealth).watch(own_channel(core))
     lasting_s = core.config.jobs.reception_failing_s
     await watch.failed(POLLING, "timeout")
     core.clock.advance(lasting_s - 1)
@@ -240,7 +241,7 @@ async def test_another_reason_is_noted_and_not_told_again(core: MemoryCore) -> N
     channel = own_channel(core)
     async with core.db.transaction() as tx:
         await put_state(tx, "chn_1", interrupted_since_ms=NOW_MS, interrupted_detail="timeout")
-        began = await core.service.reception_health.interrupt(
+        began = await core.service.get(ReceptionHealth).interrupt(
             tx, channel, POLLING, "x" * 400, NOW_MS + 1
         )
 
@@ -253,7 +254,7 @@ async def test_another_reason_is_noted_and_not_told_again(core: MemoryCore) -> N
 async def test_a_bot_that_receives_again_is_told_of_by_whoever_receives_for_it(
     core: MemoryCore,
 ) -> None:
-    watch = core.service.reception_health.watch(own_channel(core))
+    watch = core.service.get(ReceptionHealth).watch(own_channel(core))
     async with core.db.transaction() as tx:
         # Another process noted it.
         await put_state(tx, "chn_1", interrupted_since_ms=NOW_MS)
@@ -264,7 +265,7 @@ async def test_a_bot_that_receives_again_is_told_of_by_whoever_receives_for_it(
 
 
 async def test_of_a_channel_that_was_changed_nothing_is_noted(core: MemoryCore) -> None:
-    watch = core.service.reception_health.watch(own_channel(core))
+    watch = core.service.get(ReceptionHealth).watch(own_channel(core))
     own_channel(core)
     await watch.failed(POLLING, "timeout")
     core.clock.advance(core.config.jobs.reception_failing_s)
@@ -307,14 +308,14 @@ def sample(core: MemoryCore, name: str, channel: str) -> float | None:
 async def test_a_channel_has_one_trouble_and_a_late_one_is_told_in_minutes(
     core: MemoryCore, tx: Tx
 ) -> None:
-    channel, troubles = own_channel(core), core.service.channel_troubles
+    channel, troubles = own_channel(core), core.service.get(ChannelTroubles)
     await put_state(tx, "chn_1", status="stopped", detail="Unauthorized")
     await core.jobs.enqueue(tx, NewJob("message.deliver", lane=lane_of("chn_1")))
     core.clock.advance(300)
     assert await troubles.of_project(tx, PROJECT) == [
         ChannelTrouble(channel.name, "stopped", "Unauthorized")
     ]
-    await core.service.channel_states.clear_stop(tx, "chn_1")
+    await core.service.get(ChannelStates).clear_stop(tx, "chn_1")
 
     [trouble] = await troubles.of_project(tx, PROJECT)
     assert (trouble.kind, trouble.waited_ms) == ("late", 300_000)
@@ -330,12 +331,12 @@ async def test_a_channel_whose_messages_wait_for_less_than_five_minutes_is_not_l
         await core.jobs.enqueue(tx, job)
     core.clock.advance(299.999)
 
-    assert await core.service.channel_troubles.of_project(tx, PROJECT) == []
+    assert await core.service.get(ChannelTroubles).of_project(tx, PROJECT) == []
 
 
 async def test_a_limit_of_its_own_is_a_channels_trouble(core: MemoryCore, tx: Tx) -> None:
     core.channels.register(OWN, "limited", {})
 
-    assert await core.service.channel_troubles.of_project(tx, PROJECT) == [
+    assert await core.service.get(ChannelTroubles).of_project(tx, PROJECT) == [
         ChannelTrouble(OWN.name, "limited", "5 segments a day for the channel: 2 stopped")
     ]

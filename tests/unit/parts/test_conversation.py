@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import Capabilities
+from msgsvc_core.channels.inbound.dispatch import InboundDispatcher
 from msgsvc_core.channels.updates import ButtonPressed, MessageReceived
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS
@@ -29,7 +31,7 @@ class Chat:
         """What the bot replies to a text."""
         before = len(await self._shown())
         update = MessageReceived(update_id="1", chat_id=CHAT, user=ANN, text=text)
-        await self.core.service.dispatcher.handle(self.core.inbound(self.tx, update))
+        await self.core.service.get(InboundDispatcher).handle(self.core.inbound(self.tx, update))
         replies = [call.message for call in (await self._shown())[before:]]
         return "" if not replies or replies[-1] is None else replies[-1].text
 
@@ -39,7 +41,7 @@ class Chat:
         update = ButtonPressed(
             update_id="1", chat_id=CHAT, user=ANN, data=data, message_ref="m1", button_ref="b1"
         )
-        await self.core.service.dispatcher.handle(self.core.inbound(self.tx, update))
+        await self.core.service.get(InboundDispatcher).handle(self.core.inbound(self.tx, update))
         shown = [call for call in (await self._shown())[before:] if call.call == "edit"]
         return shown[-1].message.text if shown and shown[-1].message is not None else None
 
@@ -215,6 +217,6 @@ async def test_a_press_that_nobody_made_a_button_for_changes_nothing(
 async def test_help_lists_the_commands(core: MemoryCore, tx: Tx) -> None:
     help_text = await Chat(core, tx).say("/help")
 
-    listed = core.service.commands.listed("en")
+    listed = core.service.get(CommandCatalogue).listed("en")
     assert "stop" in dict(listed)
     assert help_text.splitlines() == [f"/{name} – {about}" for name, about in listed]

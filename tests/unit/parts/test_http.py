@@ -13,7 +13,9 @@ from msgsvc_core.api.context import CallerKey, Context
 from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
 from msgsvc_core.channels import ChannelKind
 from msgsvc_core.channels.contract import ChannelHealth
-from msgsvc_core.config.settings import Section
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.channels.shelf import Shelf
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.http.authentication import (
     Authentication,
@@ -26,6 +28,7 @@ from msgsvc_core.http.dispatcher import EndpointDispatcher
 from msgsvc_core.http.documentation import NotFoundPage
 from msgsvc_core.http.idempotency import Idempotency, StoredAnswer
 from msgsvc_core.http.operations import CHANNEL_HEALTH_S, Readiness
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import (
     ApiError,
     BadRequest,
@@ -178,7 +181,7 @@ async def test_an_answer_is_kept_encrypted_and_given_again(core: MemoryCore) -> 
 
 
 async def test_an_answer_is_kept_for_so_many_hours(core: MemoryCore) -> None:
-    work, idempotency = Work(NotFound("gone")), idempotency_of(core)
+    work, idempotency = Work(Conflict("gone")), idempotency_of(core)
     runs = []
     for passed_s in (0, 24 * 3600, 1):
         core.clock.advance(passed_s)
@@ -197,12 +200,12 @@ async def test_a_key_stands_for_one_request(core: MemoryCore) -> None:
 
 
 async def test_a_refusal_is_kept_without_its_effects(core: MemoryCore) -> None:
-    work, idempotency = Work(NotFound("gone")), idempotency_of(core)
+    work, idempotency = Work(Conflict("gone")), idempotency_of(core)
     answer = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
-    assert (answer.status, await tags(core)) == (404, [])
+    assert (answer.status, await tags(core)) == (409, [])
 
     again = await idempotency.run(PROJECT, KEY, SAME, work, as_answer)
-    assert (again.status, again.replayed, work.runs) == (404, True, 1)
+    assert (again.status, again.replayed, work.runs) == (409, True, 1)
 
 
 @pytest.mark.parametrize("failure", [BadRequest(), ValidationFailed(), Forbidden()])
@@ -243,10 +246,10 @@ async def test_grouped_work_is_written_with_its_key(core: MemoryCore) -> None:
 
 async def test_grouped_work_whose_key_was_used_leaves_no_trace(core: MemoryCore) -> None:
     idempotency = idempotency_of(core)
-    first = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(NotFound("gone")), as_answer)
+    first = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(Conflict("gone")), as_answer)
     again = await idempotency.run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
 
-    assert (again.body, again.status, again.replayed) == (first.body, 404, True)
+    assert (again.body, again.status, again.replayed) == (first.body, 409, True)
     assert await tags(core) == []
 
 
@@ -280,7 +283,7 @@ class Things:
 router = Router("things")
 
 
-@router.post("/v1/things", status=201, audited=True)
+@router.post("/v1/things", status=201, audited=lambda _: _("Thing created"))
 async def make_thing(ctx: Context, body: Thing, things: Things) -> Made:
     """Makes a thing."""
     return await things.make(ctx, body.name)
@@ -556,7 +559,8 @@ def readiness_of(core: MemoryCore, **changes: Any) -> Readiness:
         clock=core.clock,
         jobs=core.jobs,
         channels=core.channels,
-        states=core.service.channel_states,
+        states=core.service.get(ChannelStates),
+        shelf=core.service.get(Shelf),
         **parts,
     )
 
@@ -621,8 +625,24 @@ async def test_a_bot_that_is_found_revoked_is_stopped() -> None:
         channel.health = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
         checks = await readiness_of(core).checks()
         async with core.db.read() as tx:
-            state = await core.service.channel_states.find(tx, "messenger_a")
+            state = await core.service.get(ChannelStates).find(tx, "messenger_a")
 
     assert checks["channel:messenger_a"]["stopped"]
     assert state is not None
     assert (state.status, state.detail) == ("stopped", "Unauthorized")
+
+
+async def test_a_bot_that_is_asked_to_wait_is_no_fault_and_says_until_when(
+    core: MemoryCore,
+) -> None:
+    own_channel(core)
+    until_ms = core.clock.now_ms() + 300_000
+    async with core.db.transaction() as tx:
+        await put_state(tx, "messenger_a", paused_until_ms=until_ms)
+        await put_state(tx, "chn_1", paused_until_ms=until_ms)
+    checks = await readiness_of(core).checks()
+
+    check = checks["channel:messenger_a"]
+    assert (check["ok"], check["paused_until"]) == (True, to_rfc3339(until_ms))
+    assert check["detail"].endswith(f"; its platform asks to wait until {to_rfc3339(until_ms)}")
+    assert "own_channels" not in checks

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import chats
+from msgsvc_core.channels.buttons.fallbacks import TypedAnswers
 from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
 from msgsvc_core.channels.contract import BotProfile
-from msgsvc_core.channels.dispatch import InboundDispatcher
 from msgsvc_core.channels.failures import ForeignBot
-from msgsvc_core.channels.inbound import Inbound, InboundContext, InboundRule
-from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.channels.inbound.dispatch import InboundDispatcher
+from msgsvc_core.channels.inbound.processing import Inbound, InboundContext, InboundRule
+from msgsvc_core.channels.shelf import Shelf
+from msgsvc_core.channels.start_links.start_codes import StartCodes
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
@@ -20,7 +22,6 @@ from msgsvc_core.channels.updates import (
     Started,
     Update,
 )
-from msgsvc_core.channels.words import TypedAnswers
 from msgsvc_core.db import Tx
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit import MemoryCore
@@ -55,6 +56,7 @@ def inbound_of(core: MemoryCore, handled: Handled) -> Inbound:
         outbox=core.outbox,
         dispatcher=handled,
         commands=CommandCatalogue(texts=core.texts, declared=list),
+        shelf=core.service.get(Shelf),
         metrics=core.metrics.channels,
     )
 

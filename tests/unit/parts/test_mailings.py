@@ -10,15 +10,21 @@ from msgsvc_core.billing import Charge
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.outbound.gates import OutboundGates
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, Job, NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.mailings import ledger, store
+from msgsvc_core.mailings.content import MailingContent
+from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientDelivery, SendContext
+from msgsvc_core.mailings.expansion import MailingExpansion
 from msgsvc_core.mailings.ledger import DueRecipient
 from msgsvc_core.mailings.models import Audience, Mailing, MailingMessage, NewMailing
 from msgsvc_core.mailings.outcomes import MailingOutcomes
+from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.service import (
     EXPAND_JOB,
     LATE_MS,
@@ -86,6 +92,24 @@ async def add_people(core: MemoryCore, *subscriber_ids: str, **columns: Any) -> 
 async def start(core: MemoryCore, audience: Audience = EVERYBODY, **more: Any) -> Mailing:
     async with core.db.transaction() as tx:
         return await core.mailings.start(tx, PROJECT, new_mailing(audience=audience, **more))
+
+
+async def test_an_accepted_message_is_rendered_once_for_each_language(
+    core: MemoryCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_people(core, "sub_ann")
+    rendered: list[str] = []
+    render = MailingContent.render
+
+    def counted(content: MailingContent, lang: str, *given: Any, **named: Any) -> OutgoingMessage:
+        rendered.append(lang)
+        return render(content, lang, *given, **named)
+
+    monkeypatch.setattr(MailingContent, "render", counted)
+
+    await start(core)
+
+    assert rendered == ["en", "ru"]
 
 
 async def claim(core: MemoryCore, name: str) -> list[Job]:
@@ -464,7 +488,7 @@ async def test_a_runner_that_stops_leaves_off_between_two_steps(core: MemoryCore
     ctx.is_stopping = True
 
     with pytest.raises(Stopping):
-        await core.service.mailing_expansion.expand(ctx, [job])
+        await core.service.get(MailingExpansion).expand(ctx, [job])
     assert ctx.completed == []
     found = await find(core, mailing)
     assert (found.total, found.expanded_to) == (2, "sub_2")
@@ -474,12 +498,12 @@ async def test_a_runner_that_stops_leaves_off_between_two_steps(core: MemoryCore
 
 
 def outcomes_of(core: MemoryCore) -> MailingOutcomes:
-    return core.service.mailing_sender.outcomes
+    return core.service.get(MailingSender).outcomes
 
 
 def context_of(core: MemoryCore, mailing: Mailing) -> SendContext:
     channel = core.channels["messenger_a"]
-    return SendContext(mailing, channel, core.service.gates[channel.key])
+    return SendContext(mailing, channel, core.service.get(OutboundGates)[channel.key])
 
 
 async def deliveries(
@@ -614,7 +638,7 @@ async def test_a_mailing_whose_job_died_is_paused_without_telling_what_broke(
     mailing = await begin(core, "sub_1")
     [job] = await claim(core, SEND_JOB)
     async with core.db.transaction() as tx:
-        await core.service.dead_mailings.dead_letter(tx, job, "/srv/app: disk full")
+        await core.service.get(DeadMailings).dead_letter(tx, job, "/srv/app: disk full")
 
     found = await find(core, mailing)
     assert found.status == "paused"
@@ -631,7 +655,7 @@ async def test_a_cancelled_mailing_whose_job_died_ends_with_whom_it_had_in_fligh
     async with core.db.transaction() as tx:
         await core.mailings.cancel(tx, *mailing.key)
         assert ended == []
-        await core.service.dead_mailings.dead_letter(tx, job, "")
+        await core.service.get(DeadMailings).dead_letter(tx, job, "")
         [message] = await core.messages_queued(tx)
 
     assert message.status == "unknown"

@@ -7,6 +7,7 @@ import pytest
 from msgsvc_core.channels.updates import Started
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import AddMemberBody, Member, UpdateMemberBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
@@ -80,7 +81,7 @@ async def test_who_is_removed_loses_their_messengers_and_links_once(
     olga = await add(core, tx, "Olga")
     await core.person(tx, "sub_1")
     await core.members.bind(tx, PROJECT, olga.member_id, "sub_1")
-    links = core.service.member_links
+    links = core.service.get(MemberLinks)
     payload, _ = await links.create(tx, PROJECT, olga.member_id, 60)
     changes.clear()
     for _ in range(2):

@@ -9,8 +9,9 @@ from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import FinalStatus, Message
+from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.route_moves import DEADLINE
-from msgsvc_core.messages.route_progress import CALL_S
+from msgsvc_core.messages.route_progress import CALL_S, RouteProgress
 from msgsvc_core.routing.models import RouteStep, steps_to_column
 from msgsvc_devkit.contexts import JobInTest, claimed
 from msgsvc_devkit.core import PROJECT, MemoryCore
@@ -42,7 +43,7 @@ async def refuse(core: MemoryCore, tx: Tx, message: Message) -> list[FinalStatus
     job = claimed(NewJob(JOB, {"message_id": "msg_1", "step": message.route_step}))
     delivery = Delivery(job, message, None)
     delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, "too long")
-    return await core.service.message_outcomes.settle(tx, [delivery])
+    return await core.service.get(MessageOutcomes).settle(tx, [delivery])
 
 
 async def test_a_message_goes_on_with_a_job_of_the_next_bot(core: MemoryCore, tx: Tx) -> None:
@@ -99,7 +100,7 @@ async def test_a_step_whose_call_is_in_progress_is_looked_at_again(core: MemoryC
         message = await routed(core, tx, status="sending")
     ctx = JobInTest(core.db)
     job = claimed(NewJob(DEADLINE, {"message_id": "msg_1", "step": 0}, project_id=PROJECT))
-    await core.service.route_progress.look(ctx, [job])
+    await core.service.get(RouteProgress).look(ctx, [job])
     async with core.db.read() as tx:
         [again] = await core.jobs_named(tx, DEADLINE)
 

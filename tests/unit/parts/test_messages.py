@@ -8,20 +8,23 @@ import pytest
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbound import OutboundBatch
+from msgsvc_core.channels.outbound.gates import OutboundBatch, OutboundGates
 from msgsvc_core.channels.updates import DeliveryReported
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages import reports
 from msgsvc_core.messages.batches import counting
+from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
+from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB
 from msgsvc_core.messages.fields import MessageStatus
 from msgsvc_core.messages.models import FinalStatus
-from msgsvc_core.messages.outcomes import DIED
+from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
+from msgsvc_core.messages.reports import DeliveryReports
 from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.contexts import JobInTest, claimed
@@ -53,7 +56,7 @@ def ended(batch_id: str | None, *statuses: MessageStatus) -> list[FinalStatus]:
 
 async def counts_of(core: MemoryCore, tx: Tx, batch_id: str = "bat_1") -> dict[str, int]:
     """How many of a batch ended as what, without those of nothing."""
-    found = await core.service.batches.find(tx, PROJECT, batch_id)
+    found = await core.service.get(Batches).find(tx, PROJECT, batch_id)
     counts = {name: getattr(found, name) for name in ("sent", "failed", "unknown", "skipped")}
     return {name: count for name, count in counts.items() if count}
 
@@ -63,7 +66,7 @@ async def test_what_is_unknown_counts_as_failed_and_the_end_of_a_batch_is_told_o
 ) -> None:
     await insert_batch(tx, "bat_1", total=4)
     await insert_batch(tx, "bat_2", total=3, sent=2)
-    counts = core.service.batch_counts
+    counts = core.service.get(BatchCounts)
     await counts.count(tx, [*ended("bat_1", "sent", "unknown", "skipped"), *ended("bat_2", "sent")])
     await counts.count(tx, ended("bat_2", "sent"))
 
@@ -81,9 +84,9 @@ async def test_what_is_unknown_counts_as_failed_and_the_end_of_a_batch_is_told_o
 
 async def test_messages_of_no_batch_are_counted_nowhere(core: MemoryCore, tx: Tx) -> None:
     batch = await insert_batch(tx)
-    await core.service.batch_counts.count(tx, ended(None, "sent"))
+    await core.service.get(BatchCounts).count(tx, ended(None, "sent"))
 
-    assert await core.service.batches.find(tx, PROJECT, "bat_1") == batch
+    assert await core.service.get(Batches).find(tx, PROJECT, "bat_1") == batch
     assert core.emitted == []
 
 
@@ -92,7 +95,7 @@ async def test_what_turns_out_later_is_moved_between_counts_without_an_event(
 ) -> None:
     await insert_batch(tx, total=4, failed=4, unknown=3, finished_at_ms=NOW_MS)
     late = ended("bat_1", "sent", "sent", "failed")
-    await core.service.batch_counts.count(tx, [], corrected=late)
+    await core.service.get(BatchCounts).count(tx, [], corrected=late)
 
     # Two were sent after all, and three are unknown no longer.
     assert await counts_of(core, tx) == {"sent": 2, "failed": 2}
@@ -106,7 +109,7 @@ async def test_each_message_of_a_batch_is_judged_alone_and_the_good_ones_keep_th
         await core.person(tx)
     good = {"subscriber_id": "sub_1"}
     bodies = [{**good, "text": "1"}, {"subscriber_id": "sub_2", "text": "x"}, {**good, "text": "2"}]
-    answer = await core.service.batches.send(PROJECT, bodies)
+    answer = await core.service.get(Batches).send(PROJECT, bodies)
     async with core.db.read() as tx:
         query = MessageQuery(batch_id=answer.batch_id)
         queued = await core.messages.page(tx, PROJECT, query, ascending=True)
@@ -118,12 +121,12 @@ async def test_each_message_of_a_batch_is_judged_alone_and_the_good_ones_keep_th
 async def test_a_batch_of_which_nothing_is_taken_has_ended_and_is_told_of_by_a_job(
     core: MemoryCore,
 ) -> None:
-    answer = await core.service.batches.send(PROJECT, [{"text": "to nobody"}])
+    answer = await core.service.get(Batches).send(PROJECT, [{"text": "to nobody"}])
     async with core.db.read() as tx:
-        batch = await core.service.batches.find(tx, PROJECT, answer.batch_id)
+        batch = await core.service.get(Batches).find(tx, PROJECT, answer.batch_id)
         [job] = await core.jobs_named(tx, counting.JOB)
     ctx = JobInTest(core.db)
-    await core.service.batch_counts.complete(ctx, [job])
+    await core.service.get(BatchCounts).complete(ctx, [job])
 
     assert (batch.total, batch.finished_at_ms) == (0, NOW_MS)
     assert [(event.name, event.data["batch_id"]) for event in core.emitted] == [
@@ -150,7 +153,7 @@ async def test_too_many_messages_or_none_that_is_paid_for_make_no_batch() -> Non
             async with core.db.transaction() as tx:
                 await core.person(tx)
             with pytest.raises(refusal):
-                await core.service.batches.send(PROJECT, [body] * 4)
+                await core.service.get(Batches).send(PROJECT, [body] * 4)
             async with core.db.read() as tx:
                 assert await core.pending_jobs(tx) == []
                 assert await core.messages.page(tx, PROJECT, MessageQuery()) == []
@@ -159,9 +162,9 @@ async def test_too_many_messages_or_none_that_is_paid_for_make_no_batch() -> Non
 async def test_a_batch_is_found_by_its_own_project_alone(core: MemoryCore, tx: Tx) -> None:
     batch = await insert_batch(tx)
 
-    assert await core.service.batches.find(tx, PROJECT, "bat_1") == batch
+    assert await core.service.get(Batches).find(tx, PROJECT, "bat_1") == batch
     with pytest.raises(NotFound):
-        await core.service.batches.find(tx, "prj_2", "bat_1")
+        await core.service.get(Batches).find(tx, "prj_2", "bat_1")
 
 
 # ---- what may be sent ---------------------------------------------------------------------------
@@ -292,7 +295,7 @@ async def test_what_is_deleted_before_it_is_sent_is_skipped_and_counted(core: Me
         )
         assert await counts_of(core, tx) == {"skipped": 1}
         assert await core.pending_jobs(tx) == []
-    labels = {"channel": "messenger_a", "outcome": "skipped", "reason": ""}
+    labels = {"channel": "messenger_a", "outcome": "skipped", "reason": "cancelled"}
     assert core.metrics.registry.get_sample_value("msgsvc_deliveries_total", labels) == 1
 
 
@@ -373,7 +376,7 @@ async def test_outcomes_are_told_and_who_blocked_the_bot_is_unsubscribed(
 ) -> None:
     blocked = DeliveryError(Reason.USER_BLOCKED_BOT, "Forbidden")
     sent, lost = await delivery(core, tx, 1), await delivery(core, tx, 2, blocked)
-    statuses = await core.service.message_outcomes.settle(tx, [sent, lost])
+    statuses = await core.service.get(MessageOutcomes).settle(tx, [sent, lost])
     found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2"])
 
     assert [(each.status, each.reason, each.ref) for each in statuses] == [
@@ -393,21 +396,21 @@ async def test_of_a_message_that_is_gone_nothing_is_told(core: MemoryCore, tx: T
     job = claimed(NewJob("message.deliver", project_id=PROJECT))
     gone = Delivery(job, a_message(), await core.person(tx))
 
-    assert await core.service.message_outcomes.settle(tx, [gone]) == []
+    assert await core.service.get(MessageOutcomes).settle(tx, [gone]) == []
     assert core.emitted == []
 
 
 async def test_a_message_that_has_ended_keeps_its_outcome(core: MemoryCore, tx: Tx) -> None:
     ended = await delivery(core, tx, 1, status="skipped", error="deleted")
 
-    assert await core.service.message_outcomes.settle(tx, [ended]) == []
+    assert await core.service.get(MessageOutcomes).settle(tx, [ended]) == []
     assert await core.messages.find(tx, PROJECT, "msg_1") == ended.message
     assert core.emitted == []
 
 
 async def test_what_may_have_arrived_is_unknown_and_has_no_flags(core: MemoryCore, tx: Tx) -> None:
     lost = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
-    await core.service.message_outcomes.settle(tx, [await delivery(core, tx, 1, lost)])
+    await core.service.get(MessageOutcomes).settle(tx, [await delivery(core, tx, 1, lost)])
     told = core.emitted[0].data
 
     assert (await core.messages.find(tx, PROJECT, "msg_1")).status == "unknown"
@@ -430,7 +433,7 @@ async def test_what_a_dead_job_leaves_is_ended_without_telling_what_broke(
 ) -> None:
     await insert_batch(tx)
     await delivery(core, tx, 1, status=stood, batch_id="bat_1")
-    await core.service.message_outcomes.settle_dead(tx, DELIVER, "/etc/msgsvc: no such file")
+    await core.service.get(MessageOutcomes).settle_dead(tx, DELIVER, "/etc/msgsvc: no such file")
     ended = await core.messages.find(tx, PROJECT, "msg_1")
 
     assert (ended.status, await counts_of(core, tx)) == (status, counts)
@@ -445,7 +448,7 @@ async def test_a_message_that_is_withdrawn_may_have_been_sent(
 ) -> None:
     await insert_batch(tx)
     await delivery(core, tx, 1, status=stood, batch_id="bat_1")
-    await core.service.message_outcomes.settle_withdrawn(tx, DELIVER)
+    await core.service.get(MessageOutcomes).settle_withdrawn(tx, DELIVER)
 
     assert (await core.messages.find(tx, PROJECT, "msg_1")).status == "unknown"
     assert await counts_of(core, tx) == {"failed": 1, "unknown": 1}
@@ -461,7 +464,7 @@ async def test_a_late_answer_tells_of_what_was_sent_alone(core: MemoryCore, tx: 
         # Its outcome is known.
         await delivery(core, tx, 3, status="failed"),
     ]
-    corrected = await core.service.message_outcomes.correct(tx, late)
+    corrected = await core.service.get(MessageOutcomes).correct(tx, late)
     found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2", "msg_3"])
 
     assert [(each.message.message_id, each.status) for each in corrected] == [
@@ -477,20 +480,24 @@ async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_die
     core: MemoryCore, tx: Tx
 ) -> None:
     channel = core.channels["messenger_a"]
-    gate = core.service.gates[channel.key]
+    gate = core.service.get(OutboundGates)[channel.key]
     batch_of_lane = OutboundBatch(JobInTest(core.db), channel, gate, [], repeatable=False)
     unsent = [
         await delivery(core, tx, 1, status="sending"),
         await delivery(core, tx, 2, expires_at_ms=NOW_MS),
         await delivery(core, tx, 3, is_known=False),
     ]
-    statuses = await core.service.message_outcomes.settle_unsent(tx, batch_of_lane, unsent)
+    statuses = await core.service.get(MessageOutcomes).settle_unsent(tx, batch_of_lane, unsent)
     found = await core.messages.get_many(tx, PROJECT, ["msg_1", "msg_2", "msg_3"])
 
-    ends = [("unknown", DIED), ("skipped", "expired"), ("skipped", "not subscribed")]
-    assert [(each.status, each.error) for each in statuses] == ends
-    assert [(each.status, each.error) for each in found.values()] == ends
-    assert core.event_names == ["delivery.failed"]
+    ends = [
+        ("unknown", "unknown", DIED),
+        ("skipped", "expired", "expired"),
+        ("skipped", "no_subscriber", "not subscribed"),
+    ]
+    assert [(each.status, each.reason, each.error) for each in statuses] == ends
+    assert [(each.status, each.reason, each.error) for each in found.values()] == ends
+    assert core.event_names == ["delivery.failed"] * 3
 
 
 # ---- reports ------------------------------------------------------------------------------------
@@ -499,7 +506,7 @@ async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_die
 async def test_what_was_read_is_recorded_as_arrived_too(core: MemoryCore, tx: Tx) -> None:
     await insert_message(tx, status="sent", message_ref="m1")
     report = DeliveryReported(update_id="1", message_ref="m1", state="read")
-    await core.service.delivery_reports.record(tx, "messenger_a", report)
+    await core.service.get(DeliveryReports).record(tx, "messenger_a", report)
     message = await core.messages.find(tx, PROJECT, "msg_1")
 
     assert (message.delivered_at_ms, message.read_at_ms) == (NOW_MS, NOW_MS)
@@ -510,7 +517,7 @@ async def test_a_report_of_an_unknown_message_is_tried_again_by_a_job(
     core: MemoryCore, tx: Tx
 ) -> None:
     report = DeliveryReported(update_id="1", message_ref="m1", state="delivered")
-    await core.service.delivery_reports.record(tx, "messenger_a", report)
+    await core.service.get(DeliveryReports).record(tx, "messenger_a", report)
 
     [job] = await core.jobs_named(tx, reports.JOB)
     assert (job.payload["message_ref"], job.payload["state"]) == ("m1", "delivered")
@@ -522,7 +529,7 @@ async def test_a_failure_that_is_reported_later_is_counted_once(core: MemoryCore
     await insert_message(tx, status="sent", message_ref="m1", batch_id="bat_1")
     report = DeliveryReported(update_id="1", message_ref="m1", state="failed", detail="no phone")
     for _ in range(2):
-        await core.service.delivery_reports.record(tx, "messenger_a", report)
+        await core.service.get(DeliveryReports).record(tx, "messenger_a", report)
     message = await core.messages.find(tx, PROJECT, "msg_1")
 
     assert (message.status, message.error) == ("failed", "no phone")
@@ -535,7 +542,7 @@ async def test_a_message_that_arrived_cannot_be_reported_as_failed(
 ) -> None:
     arrived = await insert_message(tx, status="sent", message_ref="m1", delivered_at_ms=NOW_MS)
     report = DeliveryReported(update_id="1", message_ref="m1", state="failed", detail="no phone")
-    await core.service.delivery_reports.record(tx, "messenger_a", report)
+    await core.service.get(DeliveryReports).record(tx, "messenger_a", report)
 
     assert await core.messages.find(tx, PROJECT, "msg_1") == arrived
     assert core.emitted == []

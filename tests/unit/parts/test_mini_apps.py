@@ -8,11 +8,11 @@ from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, chats
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import InvalidMiniApp
 from msgsvc_core.channels.updates import MiniAppUser
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.subscribers.mini_app import MiniAppBody
+from msgsvc_core.subscribers.mini_app import MiniAppBody, MiniAppSubscribing
 from msgsvc_core.subscribers.models import SubscriberQuery
 from msgsvc_devkit.channel import RecordingChannel
 from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
@@ -63,7 +63,7 @@ async def test_a_mini_apps_user_is_subscribed_in_the_chat_that_the_bot_has_with_
     core: MemoryCore, tx: Tx
 ) -> None:
     await start_bot(tx)
-    person, is_new = await core.service.mini_apps.subscribe(tx, PROJECT, OPENED)
+    person, is_new = await core.service.get(MiniAppSubscribing).subscribe(tx, PROJECT, OPENED)
 
     assert (person.chat_id, person.source, person.tags, is_new) == (
         "c7",
@@ -77,7 +77,7 @@ async def test_a_mini_apps_user_is_subscribed_in_the_chat_that_the_bot_has_with_
 
 async def test_who_never_started_the_bot_cannot_be_written_to(core: MemoryCore, tx: Tx) -> None:
     with pytest.raises(Conflict, match="start it first"):
-        await core.service.mini_apps.subscribe(tx, PROJECT, OPENED)
+        await core.service.get(MiniAppSubscribing).subscribe(tx, PROJECT, OPENED)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,9 @@ async def test_what_the_platform_did_not_sign_for_the_bot_subscribes_nobody(
 ) -> None:
     await start_bot(tx)
     with pytest.raises(ValidationFailed, match=why):
-        await core.service.mini_apps.subscribe(tx, PROJECT, OPENED.model_copy(update=change))
+        await core.service.get(MiniAppSubscribing).subscribe(
+            tx, PROJECT, OPENED.model_copy(update=change)
+        )
 
     assert await core.subscribers.page(tx, PROJECT, SubscriberQuery()) == []
 
@@ -103,4 +105,4 @@ async def test_what_was_signed_long_ago_is_refused(core: MemoryCore, tx: Tx) -> 
     core.clock.advance(24 * 3600 + 1)
 
     with pytest.raises(ValidationFailed, match="24 hours"):
-        await core.service.mini_apps.subscribe(tx, PROJECT, OPENED)
+        await core.service.get(MiniAppSubscribing).subscribe(tx, PROJECT, OPENED)

@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from msgsvc_core.channels import chats, offers
+from msgsvc_core.channels import chats
+from msgsvc_core.channels.buttons import offers
+from msgsvc_core.channels.buttons.fallbacks import ChannelSender, TypedAnswers
 from msgsvc_core.channels.contract import Capabilities, Channel, Pace
 from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LimitReached, Reason
+from msgsvc_core.channels.health.states import ChannelState, ChannelStates
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbound import RESERVED_S
-from msgsvc_core.channels.states import ChannelState
-from msgsvc_core.channels.words import TypedAnswers
+from msgsvc_core.channels.outbound.gates import OutboundGates
+from msgsvc_core.channels.outbound.rate_limits import RESERVED_S
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -55,14 +57,14 @@ JOB = claimed(NewJob("message.deliver", lane=lane_of("messenger_a")))
 async def call(core: MemoryCore, *failures: DeliveryError) -> str:
     channel = core.recording()
     channel.failures += failures
-    message, gate = OutgoingMessage("Hi"), core.service.gates["messenger_a"]
+    message, gate = OutgoingMessage("Hi"), core.service.get(OutboundGates)["messenger_a"]
     return await gate.call(channel, JOB, "c1", lambda: channel.send("c1", message))
 
 
 async def state_of(core: MemoryCore) -> ChannelState | None:
     """What the other processes know of the channel."""
     async with core.db.read() as tx:
-        return await core.service.channel_states.find(tx, "messenger_a")
+        return await core.service.get(ChannelStates).find(tx, "messenger_a")
 
 
 async def test_a_bot_that_is_told_to_wait_makes_no_call_until_then(core: MemoryCore) -> None:
@@ -84,14 +86,14 @@ async def test_a_limit_of_the_channels_own_pauses_neither_bot_nor_chat(core: Mem
         await call(core, LimitReached("5 messages an hour to one number"))
 
     assert await call(core) == "m1"
-    assert core.service.gates["messenger_a"].chat_delay_s("c1", 10) is None
+    assert core.service.get(OutboundGates)["messenger_a"].chat_delay_s("c1", 10) is None
     assert await state_of(core) is None
 
 
 async def test_one_chats_wait_holds_up_no_other(core: MemoryCore) -> None:
     with pytest.raises(DeliveryError):
         await call(core, DeliveryError(Reason.RATE_LIMITED, "slow down", 5, scope="chat"))
-    gate = core.service.gates["messenger_a"]
+    gate = core.service.get(OutboundGates)["messenger_a"]
 
     assert gate.chat_delay_s("c1", 10) == 5
     assert gate.chat_delay_s("c2", 10) is None
@@ -131,7 +133,7 @@ async def test_later_jobs_of_a_receiver_stay_behind_those_that_were_put_back(
     core: MemoryCore,
 ) -> None:
     core.recording().pace = Pace(per_chat_s=1)
-    gate = core.service.gates["messenger_a"]
+    gate = core.service.get(OutboundGates)["messenger_a"]
     first, second, other = (
         claimed(
             NewJob("message.deliver", {"subscriber_id": who}, lane=lane_of("messenger_a")),
@@ -153,7 +155,7 @@ def test_jobs_that_wait_for_something_else_keep_the_bots_turns_for_a_moment_only
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     core.recording().pace = Pace(per_bot_s=30)
-    gate = core.service.gates["messenger_a"]
+    gate = core.service.get(OutboundGates)["messenger_a"]
     gate.paced_capacity()
     now_s += 1
     free = gate.paced_capacity()
@@ -175,7 +177,7 @@ def test_jobs_that_wait_for_something_else_keep_the_bots_turns_for_a_moment_only
 def test_a_change_reaches_the_gate_and_wakes_its_lane(core: MemoryCore) -> None:
     woken: list[tuple[str, int]] = []
     core.jobs.woken_by(lambda lane, at_ms: woken.append((lane, at_ms)))
-    gates = core.service.gates
+    gates = core.service.get(OutboundGates)
     gates.changed("messenger_a", stopped=True)
 
     assert gates.gate_of(lane_of("messenger_a")).closed
@@ -193,7 +195,7 @@ QUESTION = OutgoingMessage(
 async def say(core: MemoryCore, message: OutgoingMessage) -> None:
     """The bot, on a platform without buttons, writes to a chat."""
     core.recording().capabilities = Capabilities(buttons="words")
-    await core.service.channel_sender.send(core.recording(), "c1", message)
+    await core.service.get(ChannelSender).send(core.recording(), "c1", message)
 
 
 async def answer(core: MemoryCore, text: str) -> tuple[str, str] | None:

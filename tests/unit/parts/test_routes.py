@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Capabilities
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import SubscriberNotFound, ValidationFailed
 from msgsvc_core.routing import RouteHours, RouteStep
@@ -116,7 +117,7 @@ async def test_each_step_that_is_passed_over_says_why(core: MemoryCore, tx: Tx) 
     await core.subscribers.unblock(tx, "messenger_a", "1")
     await person(core, tx, "sub_2", "messenger_b")
     stopped_bot = core.channels["messenger_b"]
-    await core.service.channel_states.stop(tx, stopped_bot, "bot_banned", "Unauthorized")
+    await core.service.get(ChannelStates).stop(tx, stopped_bot, "bot_banned", "Unauthorized")
     stopped = await choose(core, tx)
 
     assert [each.reason for each in blocked.skipped] == ["blocked", "no_subscriber"]

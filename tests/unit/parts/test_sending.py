@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.calls import MAX_AGE_S
+from msgsvc_core.channels.buttons.fallbacks import ChannelSender
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbox import JOB as CALL
-from msgsvc_core.channels.outbox import OnComplete
+from msgsvc_core.channels.outbound.gates import OutboundGates
+from msgsvc_core.channels.system_messages.calls import MAX_AGE_S, BotCalls
+from msgsvc_core.channels.system_messages.outbox import JOB as CALL
+from msgsvc_core.channels.system_messages.outbox import OnComplete
+from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.config.sections import MediaSettings
-from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.files.media_checks import MediaChecks
@@ -23,7 +25,8 @@ from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, 
 from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.messages import store
 from msgsvc_core.messages.bodies import EditBody
-from msgsvc_core.messages.edit_job import SENDING_MS
+from msgsvc_core.messages.delivery import MessageDelivery
+from msgsvc_core.messages.edit_job import SENDING_MS, MessageEditor
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import Message
@@ -60,7 +63,7 @@ def deliveries(*numbers: int, to: str = "") -> list[Job]:
 
 async def deliver(core: MemoryCore, jobs: Sequence[Job]) -> JobInTest:
     ctx = JobInTest(core.db)
-    await core.service.message_delivery.deliver(ctx, jobs)
+    await core.service.get(MessageDelivery).deliver(ctx, jobs)
     return ctx
 
 
@@ -83,7 +86,7 @@ def before_marking(
             async with core.db.transaction() as tx:
                 await happen(tx)
 
-        monkeypatch.setattr(core.service.message_files, "check_due", check_due)
+        monkeypatch.setattr(core.service.get(MessageFiles), "check_due", check_due)
 
     return arrange
 
@@ -193,7 +196,7 @@ async def test_what_another_runner_has_marked_is_left_to_it(
 async def test_a_stopped_bot_has_its_jobs_put_back_untouched(core: MemoryCore) -> None:
     jobs = await arrange(core)
     message = await message_of(core)
-    core.service.gates.changed("messenger_a", stopped=True)
+    core.service.get(OutboundGates).changed("messenger_a", stopped=True)
     ctx = await deliver(core, jobs)
 
     assert ctx.rescheduled == [(jobs[0], None)]
@@ -218,7 +221,7 @@ async def change(
         await core.person(tx, bot=bot)
         await insert_message(tx, **message)
     job, ctx = change_job(kind), JobInTest(core.db)
-    await core.service.message_editor.change(ctx, [job])
+    await core.service.get(MessageEditor).change(ctx, [job])
     return job, ctx
 
 
@@ -291,7 +294,7 @@ async def test_an_edit_that_is_given_up_is_taken_back_without_the_cause(
     core: MemoryCore, tx: Tx
 ) -> None:
     await insert_message(tx, **SENT)
-    await core.service.message_editor.settle_dead(tx, change_job("edit"), "/srv/app: disk full")
+    await core.service.get(MessageEditor).settle_dead(tx, change_job("edit"), "/srv/app: disk full")
     message = await core.messages.find(tx, PROJECT, "msg_1")
 
     assert (message.content.text, message.shown) == ("Hello", None)
@@ -307,14 +310,16 @@ def recipients_of(core: MemoryCore, files: MessageFiles | None = None) -> Recipi
         limits=MessageLimits.of(LimitSettings(text_length=10)),
         links=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
         default_lang="en",
-        files=files or core.service.message_files,
-        sender=core.service.channel_sender,
+        files=files or core.service.get(MessageFiles),
+        sender=core.service.get(ChannelSender),
     )
 
 
 def context_of(core: MemoryCore, text: str = "Hi {{ first_name }}", **mailing: Any) -> SendContext:
     channel = core.channels["messenger_a"]
-    return SendContext(a_mailing(text=text, **mailing), channel, core.service.gates[channel.key])
+    return SendContext(
+        a_mailing(text=text, **mailing), channel, core.service.get(OutboundGates)[channel.key]
+    )
 
 
 async def recipient(core: MemoryCore, tx: Tx, name: str, number: int = 1) -> RecipientDelivery:
@@ -403,7 +408,7 @@ async def jobs_of(core: MemoryCore, name: str) -> list[Job]:
 
 async def make_calls(core: MemoryCore) -> list[dict[str, Any]]:
     """Makes the calls that are queued; returns what `x.told` is told."""
-    await core.service.bot_calls.run(JobInTest(core.db), await jobs_of(core, CALL))
+    await core.service.get(BotCalls).run(JobInTest(core.db), await jobs_of(core, CALL))
     return [told.payload for told in await jobs_of(core, TOLD.job)]
 
 
@@ -458,7 +463,7 @@ async def test_a_dead_call_is_told_without_its_cause(core: MemoryCore) -> None:
     await queue(core, OutgoingMessage("Hi"))
     [job] = await jobs_of(core, CALL)
     async with core.db.transaction() as tx:
-        await core.service.bot_calls.on_dead(tx, job, "/srv/app: disk full")
+        await core.service.get(BotCalls).on_dead(tx, job, "/srv/app: disk full")
 
     [told] = await jobs_of(core, TOLD.job)
     assert told.payload["error"] == "the service could not deliver it"

@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelIdentity, chats
 from msgsvc_core.channels.failures import ForeignBot
+from msgsvc_core.channels.shelf import Shelf
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import JobContext, NewJob
 from msgsvc_core.kernel.errors import (
@@ -271,13 +272,13 @@ async def test_who_is_erased_a_moment_before_is_not_found(
     core: MemoryCore, tx: Tx, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await core.person(tx)
-    start = core.service.erasure.start
+    start = core.service.get(SubscriberErasure).start
 
     async def erased_before(tx: Tx, subscriber: Subscriber) -> bool:
         assert await start(tx, subscriber)
         return await start(tx, subscriber)
 
-    monkeypatch.setattr(core.service.erasure, "start", erased_before)
+    monkeypatch.setattr(core.service.get(SubscriberErasure), "start", erased_before)
     with pytest.raises(SubscriberNotFound):
         await core.subscribers.erase(tx, PROJECT, "sub_1")
     assert core.event_names == ["subscription.deleted"]
@@ -337,7 +338,11 @@ async def test_what_was_under_way_is_looked_for_again_until_nothing_is_left(
         asked.append("second")
 
     erasure = SubscriberErasure(
-        clock=core.clock, jobs=core.jobs, events=core.events, erasers=[first, second]
+        clock=core.clock,
+        jobs=core.jobs,
+        events=core.events,
+        erasers=[first, second],
+        erase_unreadable=core.service.get(Shelf).erase,
     )
     job = claimed(NewJob(JOB, {"subscriber_id": "sub_1", "round": 1}, project_id=PROJECT))
     for _ in range(3):

@@ -184,10 +184,15 @@ async def test_who_reads_nothing_of_its_answer_is_cut(make_door: DoorFactory) ->
 
     await door.pass_time(59)
     before = door.open
-    await door.pass_time(5)
-    await door.until(lambda: door.open == 0)
+    # On a busy machine the system's buffers may take some more meanwhile, from which on the time counts anew.
+    for _ in range(10):
+        await door.pass_time(5)
+        await door.settle()
+        if not door.open:
+            break
+        await door.pass_time(59)
 
-    assert before == 1
+    assert (before, door.open) == (1, 0)
     assert door.counted("connections_cut_total", reason="send") == 1
 
 

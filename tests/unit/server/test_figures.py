@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.server import serving_metrics
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.expectations import failing

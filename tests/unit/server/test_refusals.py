@@ -6,7 +6,7 @@ import resource
 import pytest
 
 from msgsvc_core.config.sections import ServerSettings
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.server import check_open_files
 from tests.unit.server.conftest import Client, DoorFactory
 

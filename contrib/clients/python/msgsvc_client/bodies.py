@@ -72,7 +72,9 @@ class AttributeIs(TypedDict):
 
 
 class Audience(TypedDict, total=False):
-    """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
+    """Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all`
+    or at least one filter is given.
+    """
 
     #: All active subscribers.
     all: Literal[True] | None
@@ -122,7 +124,9 @@ class _BroadcastBody(TypedDict):
 
 
 class BroadcastBody(_BroadcastBody, total=False):
-    """A message to an audience, or several `variants` of it, now or at `send_at`."""
+    """A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`,
+    `template` or `variants` is given. `experiment` needs `variants`, whose names differ.
+    """
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -130,11 +134,13 @@ class BroadcastBody(_BroadcastBody, total=False):
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text; its URL and name may hold variables.
+    #: File that is shown with the text.
     media: TemplateMedia | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[TemplateButton]]
     #: Skipped for recipients who have not granted it when it is sent.
     permission: str | None
@@ -181,7 +187,9 @@ class _BroadcastTestBody(TypedDict):
 
 
 class BroadcastTestBody(_BroadcastTestBody, total=False):
-    """The message of a broadcast, and the subscriber who gets it as a test."""
+    """The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template`
+    is given. With `template`: no `format`, `media` or `buttons`.
+    """
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -189,11 +197,13 @@ class BroadcastTestBody(_BroadcastTestBody, total=False):
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text; its URL and name may hold variables.
+    #: File that is shown with the text.
     media: TemplateMedia | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[TemplateButton]]
     #: Skipped for recipients who have not granted it when it is sent.
     permission: str | None
@@ -206,7 +216,9 @@ class BroadcastTestBody(_BroadcastTestBody, total=False):
 
 
 class BroadcastVariant(TypedDict, total=False):
-    """One of several messages, of which each recipient gets one."""
+    """A variant of the message; each recipient gets one of them. Either `text` or `template` is given.
+    With `template`: no `format`, `media` or `buttons`.
+    """
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -214,11 +226,13 @@ class BroadcastVariant(TypedDict, total=False):
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text; its URL and name may hold variables.
+    #: File that is shown with the text.
     media: TemplateMedia | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[TemplateButton]]
     #: The variant's name; by default A, B, C, D by place.
     name: str | None
@@ -243,16 +257,18 @@ class BulkActionBody(_BulkActionBody, total=False):
 
 
 class _ButtonBody(TypedDict):
-    #: Label, at most 64 characters, at least one of them visible.
+    #: Label.
     text: str
 
 
 class ButtonBody(_ButtonBody, total=False):
-    """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
+    """A button: `url` opens a page, `data` comes back as the event `button.clicked`. Exactly one of `url`
+    and `data` is given. `data` has at most 64 bytes as UTF-8.
+    """
 
-    #: Page that the button opens. Exactly one of this and `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -284,7 +300,8 @@ class ClientBody(_ClientBody, total=False):
     backchannel_logout_uri: str | None
     #: Scopes that the client may request.
     scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Ways in which the client gets tokens.
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
     grant_types: Sequence[
         Literal[
             "authorization_code",
@@ -307,9 +324,16 @@ class ClientBody(_ClientBody, total=False):
     must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: Sequence[str]
     #: The client's site, shown to people; null for none.
     home_url: str | None
-    #: How it authenticates; `none` for apps, which can't keep a secret.
+    #: How it authenticates. A secret may always come in the header, and in the form only with
+    #: `client_secret_post`; `none` is for apps, which can't keep a secret.
     token_endpoint_auth_method: Literal[
         "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
     ]
@@ -333,7 +357,8 @@ class ClientChange(TypedDict, total=False):
     backchannel_logout_uri: str | None
     #: Scopes that the client may request.
     scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Ways in which the client gets tokens.
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
     grant_types: Sequence[
         Literal[
             "authorization_code",
@@ -356,6 +381,14 @@ class ClientChange(TypedDict, total=False):
     must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: Sequence[str]
+    #: How it sends its secret. A client without one keeps its way to authenticate.
+    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"]
     #: The client's site, shown to people; null for none.
     home_url: str | None
 
@@ -470,7 +503,9 @@ class _CreateFormBody(TypedDict):
 
 
 class CreateFormBody(_CreateFormBody, total=False):
-    """A new form."""
+    """A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads
+    forward, and its condition is about a field that was asked before.
+    """
 
     #: Text below the heading, in one or several languages; null for none.
     description: str | Mapping[str, str] | None
@@ -491,8 +526,8 @@ class _CreateGatewayBody(TypedDict):
     #: Your own name for it.
     name: str
     #: The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email
-    #: connector, or Novu's SMS webhook.
-    sender: Literal["zitadel", "logto", "novu", "generic"]
+    #: connector, Novu's SMS webhook, or Supabase's send SMS hook.
+    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: Sequence[str]
@@ -501,9 +536,13 @@ class _CreateGatewayBody(TypedDict):
 class CreateGatewayBody(_CreateGatewayBody, total=False):
     """A new gateway."""
 
-    #: The key with which ZITADEL signs its requests, from its answer when the provider was added;
-    #: requests without a valid signature are refused then. Null for none.
+    #: The key with which ZITADEL signs its requests, from its answer when the provider was added, or
+    #: the secret of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused
+    #: then. Null for none.
     signing_key: str | None
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: GatewayPaths | None
 
 
 class _CreatePermissionBody(TypedDict):
@@ -523,7 +562,7 @@ class CreatePermissionBody(_CreatePermissionBody, total=False):
 
 
 class CreateRouteBody(TypedDict):
-    """A new route."""
+    """A new route. Every step but the last that waits for more than `sent` has `within_s`."""
 
     #: What people choose it by; no other route of the project has it.
     name: str
@@ -542,7 +581,9 @@ class _CreateTemplateBody(TypedDict):
 class CreateTemplateBody(_CreateTemplateBody, total=False):
     """A new template."""
 
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
     media: TemplateMedia | None
@@ -577,7 +618,9 @@ class CustomerReplyBody(_CustomerReplyBody, total=False):
 
 
 class Delay(TypedDict, total=False):
-    """How long after the step before, or after the beginning: one of the three."""
+    """How long after the step before, or after the beginning: one of the three. Exactly one of `minutes`,
+    `hours` and `days` is given.
+    """
 
     #: Minutes; 0 for at once.
     minutes: int | None
@@ -597,13 +640,13 @@ class DeskSettings(TypedDict, total=False):
 
 
 class EditBody(TypedDict, total=False):
-    """What a message is to show from now on. What is left out stays as it is."""
+    """What a message is to show from now on. What is left out stays as it is. At least one field is
+    given.
+    """
 
     #: New text.
     text: str
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
-    #: lines.
+    #: Markup of `text`, as in `POST /v1/send`.
     format: Literal["plain", "markdown", "html", "rich"]
     #: New file; that of a sent message changes where the channel supports it.
     media: MediaBody
@@ -624,7 +667,9 @@ class EnrollBody(TypedDict, total=False):
 
 
 class Every(TypedDict, total=False):
-    """An interval: `hours` as they pass, or `days` at the same local time."""
+    """An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and
+    `days` is given.
+    """
 
     #: Hours between runs, as they pass; 8,760 at most.
     hours: int | None
@@ -653,7 +698,9 @@ class _FormField(TypedDict):
 
 
 class FormField(_FormField, total=False):
-    """A question of a form."""
+    """A question of a form. `options` belong to `choice` and `multichoice`, `pattern` and `multiline` to
+    texts. `min` and `max` are of the kind of the field, and `min` is at most `max`.
+    """
 
     #: Whether it must be answered; with `consent`, whether it must be true.
     required: bool
@@ -670,6 +717,25 @@ class FormField(_FormField, total=False):
     multiline: bool
 
 
+class GatewayPaths(TypedDict, total=False):
+    """Paths into the body of a generic sender, e.g. `user.phone` or `recipients.0.number`."""
+
+    #: Of the phone number or email address.
+    to: str | None
+    #: Of the code.
+    code: str | None
+    #: Of the whole text.
+    text: str | None
+    #: Of the button's address.
+    link: str | None
+    #: Of what the code is for.
+    purpose: str | None
+    #: Of the language.
+    lang: str | None
+    #: Of the message's id.
+    id: str | None
+
+
 class _Holiday(TypedDict):
     #: The local day, `YYYY-MM-DD`.
     date: str
@@ -683,7 +749,9 @@ class Holiday(_Holiday, total=False):
 
 
 class HoursBody(TypedDict, total=False):
-    """The business hours of a project's helpdesk. What is left out has its default."""
+    """The business hours of a project's helpdesk. What is left out has its default. Openings of a day
+    don't overlap; holidays are different days.
+    """
 
     #: IANA time zone of the hours and days.
     timezone: str
@@ -721,7 +789,7 @@ class _MediaBody(TypedDict):
 class MediaBody(_MediaBody, total=False):
     """A file that the platform fetches from `url` and shows with the message."""
 
-    #: Name of a document that the recipient sees; without it, the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
 
@@ -770,7 +838,10 @@ class _OpenTicketBody(TypedDict):
 
 
 class OpenTicketBody(_OpenTicketBody, total=False):
-    """A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger."""
+    """A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. With
+    the channel `virtual`: neither `subscriber_id` nor `external_id`; on other channels: neither `name`
+    nor `email`.
+    """
 
     #: The person, on one channel. Exactly one of this and `external_id`.
     subscriber_id: str | None
@@ -797,7 +868,7 @@ class OpenTicketBody(_OpenTicketBody, total=False):
 
 
 class Opening(TypedDict):
-    """Hours of one day of the week."""
+    """Hours of one day of the week. `closes` is later than `opens`."""
 
     #: The day of the week.
     day: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -865,7 +936,10 @@ QuietHours = TypedDict(
 
 
 class RecurringBody(TypedDict, total=False):
-    """A message, who gets it, and how often: by `cron` or by `every`."""
+    """A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is
+    given. With `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither
+    `channel` nor `subscriber_id`.
+    """
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -873,11 +947,13 @@ class RecurringBody(TypedDict, total=False):
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text; its URL and name may hold variables.
+    #: File that is shown with the text.
     media: TemplateMedia | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[TemplateButton]]
     #: Skipped for recipients who have not granted it when it is sent.
     permission: str | None
@@ -941,7 +1017,9 @@ class ReplayBody(_ReplayBody, total=False):
 
 
 class ReplyBody(TypedDict, total=False):
-    """A reply to the customer, or with `internal` a note that they never see."""
+    """A reply to the customer, or with `internal` a note that they never see. Either `text` or `canned`
+    is given; `variables` are for `canned`. At most one of `media` and `file_id` is given.
+    """
 
     #: What the customer is told, or the note. Required without `canned`.
     text: str | None
@@ -1034,7 +1112,10 @@ class _ScheduledBody(TypedDict):
 
 
 class ScheduledBody(_ScheduledBody, total=False):
-    """A message, its recipient and its time."""
+    """A message, its recipient and its time. Either `text` or `template` is given. With `template`: no
+    `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
+    `subscriber_id`.
+    """
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -1042,11 +1123,13 @@ class ScheduledBody(_ScheduledBody, total=False):
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text; its URL and name may hold variables.
+    #: File that is shown with the text.
     media: TemplateMedia | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[TemplateButton]]
     #: Skipped for recipients who have not granted it when it is sent.
     permission: str | None
@@ -1074,7 +1157,9 @@ class ScheduledBody(_ScheduledBody, total=False):
 
 class SendBody(TypedDict, total=False):
     """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
-    `template` with its `variables`.
+    `template` with its `variables`. Either `text` or `template` is given. With `template`: no
+    `format`, `media` or `buttons`; without it: no `variables`. With `route`: `external_id`, and
+    neither `channel` nor `subscriber_id`.
     """
 
     #: The person, on one channel. Exactly one of this and `external_id`.
@@ -1117,7 +1202,7 @@ class SendBody(TypedDict, total=False):
 
 
 class SendOtpBody(TypedDict, total=False):
-    """The recipient of a code, and its options."""
+    """The recipient of a code, and its options. With `route`: neither `channel` nor `address`."""
 
     #: What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the
     #: same purpose, and no other.
@@ -1276,20 +1361,23 @@ class StepMessage(TypedDict, total=False):
     Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`,
     `{{ tags }}`; and, as not everybody has them, with a default `{{ username | default("friend") }}`
     and
-    `{{ attributes.city | default("your city") }}`.
+    `{{ attributes.city | default("your city") }}`. Either `text` or `template` is given. With
+    `template`: no `format`, `media` or `buttons`; without it: no `variables`.
     """
 
-    #: One text for all, or texts by language. Required without `template`.
-    text: str | Mapping[str, str] | None
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
     #: For the template, beside each person's own values.
     variables: Mapping[str, str | float | bool] | None
-    #: How `text` is marked up.
+    #: One text for all, or texts by language. Required without `template`.
+    text: str | Mapping[str, str] | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text.
+    #: File that is shown with the text.
     media: MediaBody | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: Sequence[Sequence[ButtonBody]]
     #: Skipped unless the subscriber has granted it when it is delivered.
     permission: str | None
@@ -1341,18 +1429,19 @@ class Targets(TypedDict, total=False):
 
 
 class _TemplateButton(TypedDict):
-    #: Label, or one per language.
+    #: Label.
     text: str | Mapping[str, str]
 
 
 class TemplateButton(_TemplateButton, total=False):
-    """A button as in `POST /v1/send`; all of it may hold variables."""
+    """A button as in `POST /v1/send`. All of it may hold variables, except the scheme and host of its
+    URL.
+    The label may be one per language. Exactly one of `url` and `data` is given.
+    """
 
-    #: Page that the button opens; its scheme and host can't hold variables. Exactly one of this and
-    #: `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of
-    #: this and `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -1362,14 +1451,17 @@ class TemplateButton(_TemplateButton, total=False):
 class _TemplateMedia(TypedDict):
     #: How the messenger shows the file.
     type: Literal["image", "video", "document"]
-    #: Where the file is fetched from; its scheme and host can't hold variables.
+    #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
 
 
 class TemplateMedia(_TemplateMedia, total=False):
-    """A file as in `POST /v1/send`; address and name may hold variables."""
+    """A file as in `POST /v1/send`. Address and name may hold variables, except the scheme and host of
+    the
+    address.
+    """
 
-    #: Name of a document that the recipient sees; without it, the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
 
@@ -1379,7 +1471,10 @@ class _TicketBulkActionBody(TypedDict):
 
 
 class TicketBulkActionBody(_TicketBulkActionBody, total=False):
-    """What is done with which tickets: `all`, `filters` or `ticket_ids`."""
+    """What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a
+    status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids`
+    is given.
+    """
 
     #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
     #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
@@ -1441,7 +1536,9 @@ class _ToSubscriber(TypedDict):
 
 
 class ToSubscriber(_ToSubscriber, total=False):
-    """A message with the answers to one subscriber: `subscriber_id` or `external_id`."""
+    """A message with the answers to one subscriber: `subscriber_id` or `external_id`. Either
+    `subscriber_id` or `external_id` is given.
+    """
 
     #: The person, on one channel. Exactly one of this and `external_id`.
     subscriber_id: str | None
@@ -1522,7 +1619,8 @@ class Trigger(_Trigger, total=False):
 
     `value` is the tag that is given, the key of the permission that is granted, or the name of an
     event: one that you track by `POST /v1/events`, or one of the service's about a person. With
-    `subscription` it may be a `source`, and `manual` has none.
+    `subscription` it may be a `source`, and `manual` has none. `value` is left out with `manual`, a
+    source or nothing with `subscription`, and else the name of the event, the tag or the permission.
     """
 
     #: Name of the tag, permission or event. With `subscription`: only people who came by this
@@ -1607,9 +1705,13 @@ class UpdateGatewayBody(TypedDict, total=False):
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: Sequence[str]
-    #: The key with which ZITADEL signs its requests, from its answer when the provider was added;
-    #: requests without a valid signature are refused then. Null for none.
+    #: The key with which ZITADEL signs its requests, from its answer when the provider was added, or
+    #: the secret of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused
+    #: then. Null for none.
     signing_key: str | None
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: GatewayPaths | None
 
 
 class UpdateMemberBody(TypedDict, total=False):
@@ -1650,7 +1752,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     format: Literal["plain", "markdown", "html", "rich"] | None
     #: Replaces the file; null removes it.
     media: TemplateMedia | None
-    #: Replaces all rows of buttons; null or `[]` removes them.
+    #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
     buttons: Sequence[Sequence[TemplateButton]] | None
     #: Permission that recipients must have granted; null for none.
     permission: str | None
@@ -1678,7 +1780,9 @@ class UpdateRecurringBody(TypedDict, total=False):
 
 
 class UpdateRouteBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays."""
+    """What is to change; a field that is left out stays. Every step but the last that waits for more than
+    `sent` has `within_s`.
+    """
 
     #: What people choose it by; no other route of the project has it.
     name: str
@@ -1699,7 +1803,7 @@ class UpdateScheduledBody(TypedDict, total=False):
     format: Literal["plain", "markdown", "html", "rich"] | None
     #: Replaces the file; null removes it.
     media: TemplateMedia | None
-    #: Replaces all rows of buttons; null or `[]` removes them.
+    #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
     buttons: Sequence[Sequence[TemplateButton]] | None
     #: Permission that recipients must have granted; null for none.
     permission: str | None
@@ -1737,7 +1841,7 @@ class UpdateTemplateBody(TypedDict, total=False):
 
     #: New text, or one per language; replaces all languages.
     text: str | Mapping[str, str]
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+    #: Markup of `text`, as in `POST /v1/send`.
     format: Literal["plain", "markdown", "html", "rich"]
     #: New file; null takes the file away, and without it, it stays.
     media: TemplateMedia | None

@@ -161,7 +161,10 @@ class PayloadTooLarge(ApiError):
 
 
 class TooEarly(ApiError):
-    """The same request is still being processed."""
+    """The same request is still being processed, or comes too soon after one like it. The first holds for
+    a request that is repeated with its `Idempotency-Key`, the second for one-time codes, between which
+    there is a shortest time. Repeat it after `Retry-After` seconds.
+    """
 
     CODE: ClassVar[str] = "too_early"
 

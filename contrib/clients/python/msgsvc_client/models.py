@@ -850,9 +850,9 @@ class ButtonAnswer(Model):
 
     #: Label.
     text: str
-    #: Page that the button opens; null if it has `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: What `button.clicked` carries; null if the button has a `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -871,13 +871,15 @@ class ButtonAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class ButtonBody(Model):
-    """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
+    """A button: `url` opens a page, `data` comes back as the event `button.clicked`. Exactly one of `url`
+    and `data` is given. `data` has at most 64 bytes as UTF-8.
+    """
 
-    #: Label, at most 64 characters, at least one of them visible.
+    #: Label.
     text: str
-    #: Page that the button opens. Exactly one of this and `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -1308,7 +1310,8 @@ class ClientAnswer(Model):
     jwks: Mapping[str, Any] | None
     #: Where its public keys are fetched from; null if they are not.
     jwks_uri: str | None
-    #: Ways in which the client gets tokens.
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
     grant_types: list[
         Literal[
             "authorization_code",
@@ -1328,6 +1331,12 @@ class ClientAnswer(Model):
     must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: list[str]
     #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
     #: URIs (`pairwise`).
     subject_type: Literal["public", "pairwise"]
@@ -1358,6 +1367,8 @@ class ClientAnswer(Model):
             number_matching=data["number_matching"],
             must_prove=data["must_prove"],
             require_pushed=data["require_pushed"],
+            claims_in_id_token=data["claims_in_id_token"],
+            introspects=data["introspects"],
             subject_type=data["subject_type"],
             id_token_signed_response_alg=data["id_token_signed_response_alg"],
             home_url=data.get("home_url"),
@@ -1460,7 +1471,9 @@ class DaysAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Delay(Model):
-    """How long after the step before, or after the beginning: one of the three."""
+    """How long after the step before, or after the beginning: one of the three. Exactly one of `minutes`,
+    `hours` and `days` is given.
+    """
 
     #: Minutes; 0 for at once.
     minutes: int | None
@@ -1578,11 +1591,12 @@ class DeliveryDeliveredEventData(Model):
 class DeliveryFailedEventData(Model):
     """Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
 
-    `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived.
-    If that
-    turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On
-    a
-    channel that reports failures later, it may follow `delivery.success`.
+    `status` is the message's: `failed`; `skipped` if it was not sent, e.g. because it had expired; or
+    `unknown` where the service can't tell whether it arrived. If that turns out later, the message's
+    status
+    is corrected; `delivery.success` follows if it did arrive. On a channel that reports failures
+    later, this
+    event may follow `delivery.success`.
     """
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
@@ -1612,18 +1626,33 @@ class DeliveryFailedEventData(Model):
     job_id: str | None
     #: That of `POST /v1/send`.
     metadata: Mapping[str, Any] | None
-    #: `unknown`: the connection broke while it was sent, so it may have arrived.
-    status: Literal["failed", "unknown"]
-    #: Why it failed, for programs.
-    reason: Literal[
-        "user_blocked_bot",
-        "chat_not_found",
-        "bot_banned",
-        "invalid_message",
-        "rate_limited",
-        "platform_unavailable",
-        "unknown",
-    ]
+    #: `unknown`: the connection broke while it was sent, so it may have arrived. `skipped`: no attempt
+    #: was made, for the `reason`.
+    status: Literal["failed", "unknown", "skipped"]
+    #: Why it failed or was skipped, for programs.
+    reason: (
+        Literal[
+            "user_blocked_bot",
+            "chat_not_found",
+            "bot_banned",
+            "invalid_message",
+            "rate_limited",
+            "platform_unavailable",
+            "unknown",
+        ]
+        | Literal[
+            "expired",
+            "cancelled",
+            "no_subscriber",
+            "unsubscribed",
+            "blocked",
+            "no_permission",
+            "outside_hours",
+            "channel_removed",
+            "channel_stopped",
+            "recipient_changed",
+        ]
+    )
     #: Whether the same message could succeed later; null if `status` is `unknown`.
     retryable: bool | None
     #: Whether the person can't be reached any more; null if `status` is `unknown`.
@@ -2303,7 +2332,9 @@ class FormAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class FormField(Model):
-    """A question of a form."""
+    """A question of a form. `options` belong to `choice` and `multichoice`, `pattern` and `multiline` to
+    texts. `min` and `max` are of the kind of the field, and `min` is at most `max`.
+    """
 
     #: Name of the answer, unique in the form: 1-48 of a-z, 0-9 and _, beginning with a letter.
     key: str
@@ -2419,12 +2450,15 @@ class GatewayAnswer(Model):
     #: Your own name for it.
     name: str
     #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu", "generic"]
+    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: list[str]
     #: Whether requests have to be signed.
     has_signing_key: bool
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: Mapping[str, str] | None
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
@@ -2438,6 +2472,7 @@ class GatewayAnswer(Model):
             sender=data["sender"],
             channels=data["channels"],
             has_signing_key=data["has_signing_key"],
+            paths=data.get("paths"),
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             raw=data,
@@ -2809,9 +2844,10 @@ class LeadAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitsAnswer(Model):
-    """The limits in force; those of plugins stand beside their endpoints."""
+    """Limits of a project and its messages, and of plugins."""
 
-    #: API requests of the project, over all keys.
+    #: API requests of the project, over all keys. Several processes without Redis count each by
+    #: itself, so that more may be accepted.
     requests_per_minute: int
     #: Characters of a message's text.
     text_length: int
@@ -2831,6 +2867,20 @@ class LimitsAnswer(Model):
     batch_messages: int
     #: Bytes of the `properties` of `POST /v1/events` as JSON.
     event_properties_bytes: int
+    #: Routes of the project.
+    routes: int
+    #: Steps of a route.
+    route_steps: int
+    #: Recipients of one broadcast.
+    broadcast_recipients: int
+    #: Ids that an audience may name.
+    broadcast_ids: int
+    #: Subscribers that one bulk action may change.
+    bulk_action_subscribers: int
+    #: Rows of an imported file.
+    import_rows: int
+    #: Limits of plugins that the operator may raise, by their names in the configuration.
+    plugins: Mapping[str, int]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> LimitsAnswer:
@@ -2845,6 +2895,13 @@ class LimitsAnswer(Model):
             attributes_bytes=data["attributes_bytes"],
             batch_messages=data["batch_messages"],
             event_properties_bytes=data["event_properties_bytes"],
+            routes=data["routes"],
+            route_steps=data["route_steps"],
+            broadcast_recipients=data["broadcast_recipients"],
+            broadcast_ids=data["broadcast_ids"],
+            bulk_action_subscribers=data["bulk_action_subscribers"],
+            import_rows=data["import_rows"],
+            plugins=data["plugins"],
             raw=data,
         )
 
@@ -2946,11 +3003,11 @@ class LinkClicks(Model):
 class MailingButton(Model):
     """A button, with either `url` or `data`."""
 
-    #: What it says.
+    #: Label.
     text: str | Mapping[str, str]
-    #: The page that it opens.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: What the event `button.clicked` carries.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -2971,11 +3028,11 @@ class MailingButton(Model):
 class MailingMedia(Model):
     """A file that is shown with the message."""
 
-    #: How messengers show it.
+    #: How the messenger shows the file.
     type: Literal["image", "video", "document"]
-    #: Where it is fetched from.
+    #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
-    #: Its name for people.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
     @classmethod
@@ -2992,17 +3049,19 @@ class MailingMedia(Model):
 class MailingMessageAnswer(Model):
     """The message as it was given. Fields that were not given are absent."""
 
-    #: Key of the template.
+    #: Key of a template, in place of text, format, media and buttons.
     template: str | None
     #: Values that are the same for all.
     variables: Mapping[str, str | float | bool] | None
     #: One text, or texts by language.
     text: str | Mapping[str, str] | None
-    #: How `text` is marked up; absent: `plain`.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"] | None
-    #: The file that is shown with the text.
+    #: File that is shown with the text.
     media: MailingMedia | None
-    #: Rows of buttons, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[MailingButton]] | None
     #: Skipped for recipients who have not granted it when it is sent.
     permission: str | None
@@ -3084,9 +3143,9 @@ class MediaAnswer(Model):
 
     #: How the messenger shows the file.
     type: Literal["image", "video", "document"]
-    #: Where the file is fetched from.
+    #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
-    #: Name of a document that the recipient sees; null for the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
     @classmethod
@@ -3107,7 +3166,7 @@ class MediaBody(Model):
     type: Literal["image", "video", "document"]
     #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
-    #: Name of a document that the recipient sees; without it, the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
     @classmethod
@@ -3169,7 +3228,8 @@ class MessageAnswer(Model):
     #: `queued` and `sending` are not final. `skipped`: it was not sent, and `error` says why.
     #: `unknown`: the connection broke while it was sent, so it may have arrived.
     status: Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
-    #: Why it failed, for programs; null unless `status` is `failed` or `unknown`.
+    #: Why it failed or was skipped, for programs; null unless `status` is `failed`, `skipped` or
+    #: `unknown`.
     reason: (
         Literal[
             "user_blocked_bot",
@@ -3179,6 +3239,18 @@ class MessageAnswer(Model):
             "rate_limited",
             "platform_unavailable",
             "unknown",
+        ]
+        | Literal[
+            "expired",
+            "cancelled",
+            "no_subscriber",
+            "unsubscribed",
+            "blocked",
+            "no_permission",
+            "outside_hours",
+            "channel_removed",
+            "channel_stopped",
+            "recipient_changed",
         ]
         | None
     )
@@ -3195,7 +3267,7 @@ class MessageAnswer(Model):
     format: Literal["plain", "markdown", "html", "rich"]
     #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[ButtonAnswer]]
-    #: File shown with the text; null without one.
+    #: File that is shown with the text.
     media: MediaAnswer | None
     #: Whether it is delivered without a notification sound.
     silent: bool
@@ -3347,7 +3419,8 @@ class NewClientAnswer(Model):
     jwks: Mapping[str, Any] | None
     #: Where its public keys are fetched from; null if they are not.
     jwks_uri: str | None
-    #: Ways in which the client gets tokens.
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
     grant_types: list[
         Literal[
             "authorization_code",
@@ -3367,6 +3440,12 @@ class NewClientAnswer(Model):
     must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
     require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: list[str]
     #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
     #: URIs (`pairwise`).
     subject_type: Literal["public", "pairwise"]
@@ -3399,6 +3478,8 @@ class NewClientAnswer(Model):
             number_matching=data["number_matching"],
             must_prove=data["must_prove"],
             require_pushed=data["require_pushed"],
+            claims_in_id_token=data["claims_in_id_token"],
+            introspects=data["introspects"],
             subject_type=data["subject_type"],
             id_token_signed_response_alg=data["id_token_signed_response_alg"],
             home_url=data.get("home_url"),
@@ -3418,12 +3499,15 @@ class NewGatewayAnswer(Model):
     #: Your own name for it.
     name: str
     #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu", "generic"]
+    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
     #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
     #: if one does not take the message, and if the recipient asks for another within minutes.
     channels: list[str]
     #: Whether requests have to be signed.
     has_signing_key: bool
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: Mapping[str, str] | None
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
@@ -3439,6 +3523,7 @@ class NewGatewayAnswer(Model):
             sender=data["sender"],
             channels=data["channels"],
             has_signing_key=data["has_signing_key"],
+            paths=data.get("paths"),
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             url=data["url"],
@@ -3822,6 +3907,8 @@ class OwnChannelAnswer(Model):
     detail: str | None
     #: Since when the messenger has answered no call; null while it answers.
     unavailable_since: str | None
+    #: Until when the messenger has asked the bot to send nothing; null if it has not.
+    paused_until: str | None
     #: How the bot receives what people write: it asks the messenger, is called by it, or receives
     #: nothing.
     receiving: Literal["nothing", "poll", "webhook"]
@@ -3849,6 +3936,7 @@ class OwnChannelAnswer(Model):
             status=data["status"],
             detail=data.get("detail"),
             unavailable_since=data.get("unavailable_since"),
+            paused_until=data.get("paused_until"),
             receiving=data["receiving"],
             reception=optional(data.get("reception"), ReceptionAnswer.from_data),
             bot=optional(data.get("bot"), BotAnswer.from_data),
@@ -4089,9 +4177,9 @@ class PreviewButton(Model):
 
     #: Label.
     text: str
-    #: Page that the button opens; null if it has `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: What `button.clicked` would carry; null if the button has a `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -4114,9 +4202,9 @@ class PreviewMedia(Model):
 
     #: How the messenger shows the file.
     type: Literal["image", "video", "document"]
-    #: Where the file would be fetched from.
+    #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
-    #: Name of a document that the recipient sees; null for the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
     @classmethod
@@ -4131,15 +4219,19 @@ class PreviewMedia(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewMessage(Model):
-    """The message as a recipient of one language gets it."""
+    """The message as a recipient of one language gets it. The format is `html`
+    where the template's own can't show a value as it is.
+    """
 
     #: Language of the recipient.
     lang: Literal["en", "ru"]
     #: Text with its variables filled in.
     text: str
-    #: Markup of `text`; `html` where the template's own can't show a value as it is.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: File that is shown with the text; null without one.
+    #: File that is shown with the text.
     media: PreviewMedia | None
     #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[PreviewButton]]
@@ -5092,6 +5184,55 @@ class ShadesAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShelvedItemAnswer(Model):
+    """An item that arrived on a channel and could not be read."""
+
+    #: Id of the item.
+    item_id: str
+    #: What it is: an email, an update of a messenger, or a report on sent messages.
+    kind: Literal["email", "update", "report"]
+    #: Why it could not be read, for programs.
+    reason: Literal[
+        "malformed",
+        "unknown_kind",
+        "too_large",
+        "timed_out",
+        "undecryptable",
+        "no_sender",
+        "unproven_sender",
+        "automatic",
+        "empty",
+        "unmatched",
+        "fault",
+        "nothing_in_it",
+    ]
+    #: The same for people.
+    detail: str
+    #: Bytes of the item.
+    size: int
+    #: Bytes of it that are kept; an item that is not whole can't be taken anyway.
+    kept: int
+    #: When it arrived.
+    received_at: str
+    #: When somebody last had it taken anyway, and it still could not be read; null if nobody did.
+    tried_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ShelvedItemAnswer:
+        return cls(
+            item_id=data["item_id"],
+            kind=data["kind"],
+            reason=data["reason"],
+            detail=data["detail"],
+            size=data["size"],
+            kept=data["kept"],
+            received_at=data["received_at"],
+            tried_at=data.get("tried_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SlaAnswer(Model):
     """The service levels of a project, by priority."""
 
@@ -5316,20 +5457,23 @@ class StepMessage(Model):
     Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`,
     `{{ tags }}`; and, as not everybody has them, with a default `{{ username | default("friend") }}`
     and
-    `{{ attributes.city | default("your city") }}`.
+    `{{ attributes.city | default("your city") }}`. Either `text` or `template` is given. With
+    `template`: no `format`, `media` or `buttons`; without it: no `variables`.
     """
 
-    #: One text for all, or texts by language. Required without `template`.
-    text: str | Mapping[str, str] | None
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
     #: For the template, beside each person's own values.
     variables: Mapping[str, str | float | bool] | None
-    #: How `text` is marked up.
+    #: One text for all, or texts by language. Required without `template`.
+    text: str | Mapping[str, str] | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"] | None
-    #: A file that is shown with the text.
+    #: File that is shown with the text.
     media: MediaBody | None
-    #: Rows of buttons below the text, from top to bottom.
+    #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[ButtonBody]] | None
     #: Skipped unless the subscriber has granted it when it is delivered.
     permission: str | None
@@ -5343,9 +5487,9 @@ class StepMessage(Model):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> StepMessage:
         return cls(
-            text=data.get("text"),
             template=data.get("template"),
             variables=data.get("variables"),
+            text=data.get("text"),
             format=data.get("format"),
             media=optional(data.get("media"), MediaBody.from_data),
             buttons=optional(
@@ -5634,6 +5778,25 @@ class TagAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TakenAnswer(Model):
+    """What became of an item that was taken anyway."""
+
+    #: `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't
+    #: be read, see `item`.
+    outcome: Literal["taken", "kept"]
+    #: The item with its new reason, if it was `kept`; null otherwise.
+    item: ShelvedItemAnswer | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TakenAnswer:
+        return cls(
+            outcome=data["outcome"],
+            item=optional(data.get("item"), ShelvedItemAnswer.from_data),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetShare(Model):
     """How often a service level target was met. Each wait for a next reply counts by itself."""
 
@@ -5709,9 +5872,11 @@ class TemplateAnswer(Model):
     template_id: str
     #: One text for all, or texts by language.
     text: str | Mapping[str, str]
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: File that is shown with the text; null without one.
+    #: File that is shown with the text.
     media: TemplateMedia | None
     #: Rows of buttons under the message, from top to bottom.
     buttons: list[list[TemplateButton]]
@@ -5745,15 +5910,16 @@ class TemplateAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateButton(Model):
-    """A button as in `POST /v1/send`; all of it may hold variables."""
+    """A button as in `POST /v1/send`. All of it may hold variables, except the scheme and host of its
+    URL.
+    The label may be one per language. Exactly one of `url` and `data` is given.
+    """
 
-    #: Label, or one per language.
+    #: Label.
     text: str | Mapping[str, str]
-    #: Page that the button opens; its scheme and host can't hold variables. Exactly one of this and
-    #: `data`.
+    #: Page that the button opens; null or left out if it has `data`.
     url: str | None
-    #: Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of
-    #: this and `url`.
+    #: What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`.
     data: str | None
     #: Its colour on messengers that have such: blue, green or red. Others show the button like any.
     #: Null for the messenger's own colour.
@@ -5772,13 +5938,16 @@ class TemplateButton(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateMedia(Model):
-    """A file as in `POST /v1/send`; address and name may hold variables."""
+    """A file as in `POST /v1/send`. Address and name may hold variables, except the scheme and host of
+    the
+    address.
+    """
 
     #: How the messenger shows the file.
     type: Literal["image", "video", "document"]
-    #: Where the file is fetched from; its scheme and host can't hold variables.
+    #: Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`.
     url: str
-    #: Name of a document that the recipient sees; without it, the one in the URL.
+    #: Name of a document that the recipient sees; null or left out for the one in the URL.
     filename: str | None
 
     @classmethod
@@ -6201,9 +6370,11 @@ class TicketEntryAnswer(Model):
     internal: bool
     #: What was said.
     text: str
-    #: How `text` is marked up.
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: The file of a reply that the messenger fetches; null without one.
+    #: File that is shown with the text.
     media: MediaAnswer | None
     #: Stored files, for `GET /v1/files/{file_id}`.
     file_ids: list[str]
@@ -6565,7 +6736,9 @@ class ToNextField(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class ToSubscriber(Model):
-    """A message with the answers to one subscriber: `subscriber_id` or `external_id`."""
+    """A message with the answers to one subscriber: `subscriber_id` or `external_id`. Either
+    `subscriber_id` or `external_id` is given.
+    """
 
     #: To one person.
     kind: Literal["subscriber"]
@@ -6672,7 +6845,8 @@ class Trigger(Model):
 
     `value` is the tag that is given, the key of the permission that is granted, or the name of an
     event: one that you track by `POST /v1/events`, or one of the service's about a person. With
-    `subscription` it may be a `source`, and `manual` has none.
+    `subscription` it may be a `source`, and `manual` has none. `value` is left out with `manual`, a
+    source or nothing with `subscription`, and else the name of the event, the tag or the permission.
     """
 
     #: What happens to people: they subscribe, get a tag, grant a permission, an event about them is

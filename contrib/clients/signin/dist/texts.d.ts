@@ -19,7 +19,13 @@ declare const TEXTS: {
     again: [string, string];
     cancel: [string, string];
 };
-export type Texts = Record<keyof typeof TEXTS, string>;
-/** The texts in Russian for such a language tag, in English for any other; and the language that they are in. */
-export declare function textsFor(tag: string): [language: string, texts: Texts];
+export type Name = keyof typeof TEXTS;
+export type Texts = Record<Name, string>;
+/**
+ * Writes a text into an element, with a value in its braces and what stands behind it, and says which language it is in,
+ * unless the page gave it: then it is in the page's.
+ */
+export type Put = <E extends HTMLElement>(node: E, name: Name, value?: string, ...behind: (Node | string)[]) => E;
+/** Writes in Russian for such a language tag, in English for any other, but for the texts that the page gives. */
+export declare function createPut(tag: string, given: DOMStringMap): Put;
 export {};

@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 import { createSignIn, type Options, type State } from "./sign-in.js";
 import css from "./style.css";
-import { textsFor, type Texts } from "./texts.js";
+import { createPut } from "./texts.js";
 import { createPanel, createProgress, type View } from "./view.js";
 
 /** Loaded on a server, there is nothing to extend. */
@@ -105,20 +105,14 @@ export class MsgsvcSignIn extends Base {
 
   #open(): View {
     const tag = this.closest<HTMLElement>("[lang]")?.lang || navigator.language;
-    const [language, known] = textsFor(tag);
-    const texts: Texts = { ...known, ...this.dataset };
+    const put = createPut(tag, this.dataset);
     if (this.#followed) {
-      const progress = createProgress(texts);
+      const progress = createProgress(put);
       this.#root.append(progress.root);
       return progress;
     }
-    const panel = createPanel(this, texts, this.#trigger?.textContent ?? this.textContent ?? "");
+    const panel = createPanel(this, put, this.#trigger?.textContent ?? this.textContent ?? "");
     const dialog = panel.root;
-    if (!this.dataset.lead) {
-      // What is not the page's own has its language and its direction.
-      dialog.lang = language;
-      dialog.dir = "ltr";
-    }
     dialog.onclose = () => this.cancel();
     this.#root.append(dialog);
     this.#slot.hidden = this.hasAttribute("inline");

@@ -20,11 +20,24 @@ const TEXTS = {
   cancel: ["Cancel", "Отмена"],
 } satisfies Record<string, [en: string, ru: string]>;
 
-export type Texts = Record<keyof typeof TEXTS, string>;
+export type Name = keyof typeof TEXTS;
 
-/** The texts in Russian for such a language tag, in English for any other; and the language that they are in. */
-export function textsFor(tag: string): [language: string, texts: Texts] {
+export type Texts = Record<Name, string>;
+
+/**
+ * Writes a text into an element, with a value in its braces and what stands behind it, and says which language it is in,
+ * unless the page gave it: then it is in the page's.
+ */
+export type Put = <E extends HTMLElement>(node: E, name: Name, value?: string, ...behind: (Node | string)[]) => E;
+
+/** Writes in Russian for such a language tag, in English for any other, but for the texts that the page gives. */
+export function createPut(tag: string, given: DOMStringMap): Put {
   const russian = /^ru\b/i.test(tag);
-  const texts = Object.entries(TEXTS).map(([name, [en, ru]]) => [name, russian ? ru : en]);
-  return [russian ? "ru" : "en", Object.fromEntries(texts) as Texts];
+  return (node, name, value = "", ...behind) => {
+    // By the style it has a direction as well.
+    if (name in given) node.removeAttribute("lang");
+    else node.lang = russian ? "ru" : "en";
+    node.replaceChildren((given[name] ?? TEXTS[name][+russian]!).replace(/{.+}/, () => value), ...behind);
+    return node;
+  };
 }

@@ -129,7 +129,7 @@ test("lists are read page by page", async () => {
 
 test("a file that was uploaded is the file that comes back", async () => {
   const bytes = crypto.getRandomValues(new Uint8Array(50_000));
-  const { file_id, filename } = await client.files.upload(bytes, { filename: "numbers.bin" });
+  const { file_id, filename } = await client.files.upload(bytes, {}, { filename: "numbers.bin" });
 
   const download = await client.files.download(file_id);
 

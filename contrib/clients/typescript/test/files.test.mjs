@@ -23,7 +23,7 @@ for (const [kind, content] of [
   test(`${kind} can be uploaded`, async () => {
     const { client, service } = clientOf([STORED()]);
 
-    assert.deepEqual(await client.files.upload(content, { filename: 'ä "b\\c".txt' }), FILE);
+    assert.deepEqual(await client.files.upload(content, {}, { filename: 'ä "b\\c".txt' }), FILE);
 
     const { head, text } = partOf(service.requests[0]);
     assert.equal(head[0], 'Content-Disposition: form-data; name="file"; filename="ä _b_c_.txt"');

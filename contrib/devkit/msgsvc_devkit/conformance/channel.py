@@ -27,6 +27,7 @@ from msgsvc_devkit.conformance.files import Files
 from msgsvc_devkit.conformance.life import Life
 from msgsvc_devkit.conformance.limits import Limitations
 from msgsvc_devkit.conformance.mini_apps import MiniApps
+from msgsvc_devkit.conformance.misbehaviour import Misbehaviour
 from msgsvc_devkit.conformance.polling import Polling
 from msgsvc_devkit.conformance.receiving import Receiving
 from msgsvc_devkit.conformance.reports import Reports
@@ -35,7 +36,7 @@ from msgsvc_devkit.conformance.threads import Threads
 from msgsvc_devkit.conformance.webhooks import Webhooks
 
 
-class ReceivingContract(Receiving, Files, Polling, Webhooks):
+class ReceivingContract(Receiving, Misbehaviour, Files, Polling, Webhooks):
     """Only the part on updates: for a second class of a channel that supports both polling and webhooks."""
 
 

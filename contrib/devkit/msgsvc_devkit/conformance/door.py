@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from msgsvc_core.channels import Channel, InvalidWebhook, WebhookCall
+from msgsvc_devkit.web_servers import stop
 
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -59,7 +60,7 @@ class Door:
         try:
             yield self
         finally:
-            await runner.cleanup()
+            await stop(runner)
 
     async def _keep(self, request: web.Request) -> web.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}

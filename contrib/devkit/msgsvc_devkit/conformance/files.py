@@ -20,7 +20,7 @@ NAMES: dict[MediaType, str] = {"image": "cat.png", "video": "cat.mp4", "document
 
 
 class Files(Stage):
-    """`MessageReceived.files`, `fetch_file`, `MessageEdited` and `reply_to`."""
+    """`MessageReceived` with its files and subject, `fetch_file`, `MessageEdited` and `reply_to`."""
 
     @pytest.mark.parametrize("media_type", list(CONTENTS))
     async def test_a_file_comes_with_its_text_and_is_fetched_whole(
@@ -156,6 +156,18 @@ class Files(Stage):
 
         assert received.reply_to == first, (
             f"reply_to is {received.reply_to!r}; make it what `send` returned, {first!r}"
+        )
+
+    async def test_a_message_has_a_subject_where_the_channel_has_subjects(
+        self, channel: Channel, messenger: Messenger, inbox: Inbox
+    ) -> None:
+        await messenger.start()
+        await messenger.write("hello")
+        received = await inbox.expect(MessageReceived)
+        has_subjects = channel.capabilities.subjects
+
+        assert (received.subject is not None) == has_subjects, (
+            f"subject is {received.subject!r}, and `Capabilities.subjects` is {has_subjects}"
         )
 
 

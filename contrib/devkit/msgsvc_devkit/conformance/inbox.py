@@ -37,6 +37,8 @@ class Inbox:
         self._door = door
         self._cursor: str | None = None
         self._waiting: list[Update] = []
+        #: The updates that the last `expect` skipped.
+        self.passed: list[Update] = []
 
     @property
     def webhook_url(self) -> str:
@@ -52,7 +54,7 @@ class Inbox:
     async def expect(self, kind: type[U], advice: str = "") -> U:
         """The next update of that type; others before it are skipped. `advice` says how to fix a failure."""
         __tracebackhide__ = True
-        passed: list[Update] = []
+        passed = self.passed = []
         deadline = asyncio.timeout(PATIENCE_S)
         failed: Exception | None = None
         try:
@@ -66,8 +68,8 @@ class Inbox:
             failed = error
         if not deadline.expired():
             pytest.fail(
-                f"receiving updates raised {failed!r}. What can't be read is logged and skipped, and"
-                " the next update taken"
+                f"receiving updates raised {failed!r}. What can't be read is an Unreadable"
+                " in its place, and the next update is taken"
             )
         pytest.fail(
             f"no {kind.__name__} came within {PATIENCE_S:.0f} s; instead: {passed or 'nothing'}."

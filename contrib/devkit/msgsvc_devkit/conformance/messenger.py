@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update, WebhookCall
+from msgsvc_devkit.conformance.mischief import Mischief, Trick
 
 #: How the platform fails one call: a response with a status of 500 or more, without an effect. With all
 #: others the call has its effect, and its response is lost: a gateway's 504 after a timeout; a success status
@@ -62,6 +63,9 @@ class Messenger(ABC):
 
     #: Whether a link in a text can have a label. Otherwise its URL is shown after it, in brackets.
     labels_links: bool = True
+
+    #: The tricks that the fake can play: those of `misbehave`, and `reordered` for `write_reordered`.
+    tricks: frozenset[Trick] = frozenset()
 
     # ---- the user -------------------------------------------------------------------------------
 
@@ -124,6 +128,21 @@ class Messenger(ABC):
     @abstractmethod
     async def puzzle(self) -> None:
         """Sends the bot an update of an unknown kind, and malformed ones, e.g. a text that is null."""
+
+    async def misbehave(self, trick: Trick, mischief: Mischief) -> None:
+        """Sends the bot updates that no platform should send.
+
+        `malformed` is an update with the text `NOISE`, spoilt by `mischief.spoilt`; `oversized` has
+        `OVERSIZED` characters of `NOISE`; `doubled` repeats the last update, and `late` an earlier one. The
+        first two have ids of their own.
+        """
+        # Not abstract: only used for `tricks`.
+        raise NotImplementedError("where tricks is not empty, Messenger.misbehave")
+
+    async def write_reordered(self, texts: Sequence[str], mischief: Mischief) -> None:
+        """Writes texts that the platform delivers to the bot in a different order."""
+        # Not abstract: only used where `tricks` has `reordered`.
+        raise NotImplementedError("where tricks has reordered, Messenger.write_reordered")
 
     def signed(self, call: WebhookCall) -> WebhookCall:
         """The call with the platform's signature of its body, which may have been changed."""

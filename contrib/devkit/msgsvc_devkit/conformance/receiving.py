@@ -1,7 +1,6 @@
 """Checks that each action of a user becomes an update of the right type, and that nothing stops the bot."""
 
 import pytest
-from structlog.testing import capture_logs
 
 from msgsvc_core.channels import (
     Blocked,
@@ -10,12 +9,15 @@ from msgsvc_core.channels import (
     MessageReceived,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.service import Service
 from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import CHANNEL, Stage, needs
+from msgsvc_devkit.conformance.verdicts import done
 
 #: Payloads of all boundary lengths, and with each of the 64 allowed characters.
 PAYLOADS = (
@@ -156,18 +158,37 @@ class Receiving(Stage):
 
         _of_the_person(await inbox.expect(Unblocked), messenger)
 
-    async def test_what_the_bot_cannot_know_is_logged_and_skipped(
-        self, messenger: Messenger, inbox: Inbox
+    async def test_what_cannot_be_read_arrives_as_such_and_costs_only_itself(
+        self, channel: Channel, messenger: Messenger, inbox: Inbox
     ) -> None:
         await messenger.start()
         await inbox.expect(Started)
         await messenger.puzzle()
         await messenger.write("after it")
-        with capture_logs() as logs:
-            received = await inbox.expect(MessageReceived)
+        received = await inbox.expect(MessageReceived)
+        unreadable = [one for one in inbox.passed if isinstance(one, Unreadable)]
 
         assert received.text == "after it", f"instead of the text after it, {received} came"
-        assert logs, "updates that can't be read left no line in the log; structlog's `log.warning`"
+        assert unreadable, (
+            "updates that can't be read came as nothing, so nobody can look at them: return an Unreadable"
+            " with the raw update in place of each"
+        )
+        for one in unreadable:
+            await _kept(channel, one)
+
+
+async def _kept(channel: Channel, one: Unreadable) -> None:
+    """Checks an item that is put on the shelf."""
+    assert isinstance(one.raw, bytes), f"raw is the item as it arrived, in bytes, not {one.raw!r}"
+    assert one.raw, f"an Unreadable without its raw item can't be looked at or taken: {one}"
+    assert isinstance(one.reason, UnreadableReason), f"{one.reason!r} is no UnreadableReason"
+    assert one.update_id, f"an Unreadable has an id, so that it is kept once: {one}"
+    if not channel.takes_anyway:
+        return
+    taken = await done(channel.take_anyway(one), "take_anyway")
+    assert all(isinstance(each, Update) for each in taken), (
+        f"take_anyway returns updates, an Unreadable among them if it still can't be read, not {taken!r}"
+    )
 
 
 def _of_the_person(update: Update, messenger: Messenger) -> None:

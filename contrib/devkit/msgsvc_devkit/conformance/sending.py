@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.channels.words import without_blocks
+from msgsvc_core.channels.buttons.fallbacks import without_blocks
 from msgsvc_core.content.markup import to_spans, with_addresses
 from msgsvc_core.content.outgoing import Format
 from msgsvc_devkit.conformance.door import Door
@@ -288,5 +288,5 @@ def longest_text(channel: Channel, unit: str) -> str:
     """As many of `unit` as fit, filled up with characters of length one."""
     takes = channel.capabilities
     each = len(unit.encode("utf-16-le")) // 2 if takes.text_unit == "utf16" else len(unit)
-    count, left = divmod(takes.max_text_length, each)
+    count, left = divmod(channel.text_limit(OutgoingMessage(unit)), each)
     return unit * count + "x" * left

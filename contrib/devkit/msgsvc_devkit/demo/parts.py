@@ -149,7 +149,8 @@ _MSGSVC = [sys.executable, "-m", "msgsvc_core"]
 
 
 async def _new_project(config: Path) -> tuple[str, str]:
-    """Creates an account, its project and an API key, with the operator's commands."""
+    """Creates the database, an account, its project and an API key, with the operator's commands."""
+    await _output([*_MSGSVC, "migrate", "-c", str(config)])
     account = ["account", "create", OWNER, "--name", OWNER_NAME, "--operator", "--json"]
     await _run([*_MSGSVC, *account, "-c", str(config)])
     created = ["project", "create", PROJECT, "--account", OWNER, "--json"]

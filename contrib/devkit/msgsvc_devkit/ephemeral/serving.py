@@ -10,7 +10,8 @@ import typer
 import uvloop
 
 from msgsvc_core.cli.process import collect_less_often
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgsvc_core.config.defaults import default_channels, default_plugins
 from msgsvc_core.config.environment import UnusableVariables, read_environment
-from msgsvc_core.config.settings import Settings, SettingsError, load_settings
+from msgsvc_core.config.settings import Settings, load_settings
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.plugins.loading import available_plugins
 

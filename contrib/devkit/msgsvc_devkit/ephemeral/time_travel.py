@@ -38,10 +38,13 @@ class TimeTravel:
         """Moves the clock forward; returns when nothing is due any more. Raises `TimeoutError` if jobs go on
         for longer than `PATIENCE_S`."""
         await self.settle()
-        target_s = self._clock.ahead_s + seconds
-        step_s = max(LEAST_STEP_S, seconds / steps)
-        while (left_s := target_s - self._clock.ahead_s) > 0:
-            self._clock.advance(min(left_s, step_s))
+        # In whole milliseconds, as the clock has them: a remainder of less would never be used up.
+        left_ms = round(seconds * 1000)
+        step_ms = round(max(LEAST_STEP_S, seconds / steps) * 1000)
+        while left_ms > 0:
+            moved_ms = min(left_ms, step_ms)
+            self._clock.advance(moved_ms / 1000)
+            left_ms -= moved_ms
             await self._wake_lanes()
             await self.settle()
 

@@ -6,8 +6,8 @@ from msgsvc_auth.models import NewSession, SessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.session_limits import AddressLimits
 from msgsvc_core.channels import Channel
-from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.i18n import Texts

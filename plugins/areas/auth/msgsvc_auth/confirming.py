@@ -88,7 +88,7 @@ class Confirmations:
 
     async def _finish_direct(self, tx: Tx, confirmed: Session, code: str) -> Confirmed:
         """The person is known, and approved something: that subscribes nobody anew, and is no sign-in of
-        which others are told (decision 0094)."""
+        which others are told (decision 0096)."""
         assert confirmed.subscriber_id is not None
         subscriber = await self._subscribers.get(tx, confirmed.project_id, confirmed.subscriber_id)
         await self._charge(tx, confirmed)

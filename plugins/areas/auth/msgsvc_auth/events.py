@@ -28,5 +28,6 @@ AUTH_EVENTS = (
         "return to the site.",
         AuthCompleted,
         group="sign_in",
+        title=lambda _, _data: _("Signed in"),
     ),
 )

@@ -18,6 +18,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound, SubscriberNotFound
 from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
 
@@ -34,6 +35,7 @@ class SignInBot:
         buttons: SealedButtons,
         sign_in: SignIn,
         links: StaticLinks,
+        requesters: SignIns,
     ) -> None:
         self._clock = clock
         self._texts = texts
@@ -41,6 +43,7 @@ class SignInBot:
         self._buttons = buttons
         self._sign_in = sign_in
         self._links = links
+        self._requesters = requesters
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -136,8 +139,7 @@ class SignInBot:
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
-        if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
-            await self._refuse(ctx, session)
+        if not await self._denied(ctx, session):
             return
         project = await self._project(ctx, session)
         message = texts.denied(self._language(ctx, session), session, project.public_name)
@@ -145,12 +147,22 @@ class SignInBot:
 
     async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
         """One guess is all there is: of three numbers, the second would be right half the time."""
-        if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
-            await self._refuse(ctx, session)
+        if not await self._denied(ctx, session):
             return
         project = await self._project(ctx, session)
         message = texts.wrong_number(self._language(ctx, session), session, project.public_name)
         await self._replace_question(ctx, message, notice=message.text)
+
+    async def _denied(self, ctx: InboundContext, session: Session) -> bool:
+        """Ends a session, and notifies the plugin that opened it; False if it does not wait any more."""
+        if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
+            await self._refuse(ctx, session)
+            return False
+        if session.source is not None and session.source_id is not None:
+            await self._requesters.notify_denied(
+                ctx.tx, session.project_id, session.source, session.source_id
+            )
+        return True
 
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:
         """The session waits no more."""

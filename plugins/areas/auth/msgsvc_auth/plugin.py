@@ -253,6 +253,7 @@ class AuthPlugin:
             buttons=buttons,
             sign_in=self._sign_in,
             links=self._links,
+            requesters=context.peers.sign_ins,
         )
         self._purge = SessionPurge(clock=context.clock)
         self._outcomes = SignInOutcomes(clock=context.clock)

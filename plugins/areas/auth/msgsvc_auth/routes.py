@@ -109,7 +109,12 @@ async def list_auth_links(
     )
 
 
-@router.post("/v1/auth/links", status=201, errors=(Conflict, InvalidUrl), audited=True)
+@router.post(
+    "/v1/auth/links",
+    status=201,
+    errors=(Conflict, InvalidUrl),
+    audited=lambda _: _("Sign-in link created"),
+)
 async def create_auth_link(
     ctx: Context, body: StaticLinkBody, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
@@ -129,7 +134,11 @@ async def get_auth_link(
     )
 
 
-@router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl), audited=True)
+@router.put(
+    "/v1/auth/links/{slug}",
+    errors=(NotFound, InvalidUrl),
+    audited=lambda _: _("Sign-in link changed"),
+)
 async def update_auth_link(
     ctx: Context,
     slug: NamedLink,
@@ -142,7 +151,12 @@ async def update_auth_link(
     return _link_answer(ctx.project_id, channels, changed)
 
 
-@router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/auth/links/{slug}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("Sign-in link deleted"),
+)
 async def delete_auth_link(ctx: Context, slug: NamedLink, static_links: StaticLinks) -> None:
     """Deletes a static sign-in link, which is no longer valid."""
     await static_links.delete(ctx.tx, ctx.project_id, slug)

@@ -14,7 +14,7 @@ SESSION_WINDOW_S = 3600
 
 class SessionLimits:
     """Counts sessions in the transaction that writes them, so that the limits hold across restarts and
-    processes, and a rolled back session takes no slot (decision 0061)."""
+    processes, and a rolled back session takes no slot (decision 0003)."""
 
     def __init__(self, clock: Clock, settings: AuthSettings) -> None:
         self._hits = StoredHits(clock)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, Section
 
 #: A site as browsers name it: nothing else may stand in a content security policy.
 Site = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?$")]

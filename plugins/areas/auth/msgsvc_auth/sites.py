@@ -1,7 +1,9 @@
 """A site's name in a form that can't mislead users."""
 
-import unicodedata
+from unicodedata import name
 from urllib.parse import urlsplit
+
+from msgsvc_core.kernel.unicode_text import normalized
 
 #: What stands before a label that was written in ASCII (RFC 5890, section 2.3.2.1).
 _ACE = "xn--"
@@ -16,7 +18,8 @@ def readable_site(url: str) -> str:
     >>> readable_site("https://shop.example/back"), readable_site("https://xn--e1afmkfd.xn--p1ai/")
     ('shop.example', 'пример.рф')
     """
-    host = unicodedata.normalize("NFKC", urlsplit(url).hostname or "").lower()
+    written = urlsplit(url).hostname or ""
+    host = (normalized("NFKC", written) or written).lower()
     readable = ".".join(_decoded(label) for label in host.split("."))
     if readable.isascii() or all(_is_cyrillic(letter) for letter in readable):
         return readable
@@ -25,7 +28,7 @@ def readable_site(url: str) -> str:
 
 def _is_cyrillic(letter: str) -> bool:
     """A letter of that script, or what all scripts share."""
-    return letter in "-.0123456789" or unicodedata.name(letter, "").startswith("CYRILLIC ")
+    return letter in "-.0123456789" or name(letter, "").startswith("CYRILLIC ")
 
 
 def _decoded(label: str) -> str:

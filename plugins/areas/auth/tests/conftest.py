@@ -10,12 +10,20 @@ import pytest
 
 from msgsvc_auth import plugin
 from msgsvc_core.channels import Button, ButtonPressed, ChannelUser, Started
+from msgsvc_core.kernel.hooks import in_order
+from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, Sent, settled
 
 CALLBACK = "https://shop.example/back?from=bot"
 
 _update_ids = count(1)
+
+
+def sign_ins_of(service: Service) -> SignIns:
+    """What other plugins have people signed in by."""
+    hook = service.plugins.hook
+    return SignIns(source=hook.register_sign_ins, on_denied=in_order(hook.on_sign_in_denied))
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ async def test_a_yes_that_fails_is_not_charged(client, service, session, ledger,
         raise RuntimeError("no edits today")
 
     with monkeypatch.context() as patch:
-        patch.setattr("msgsvc_core.channels.outbox.BotOutbox.edit", fail)
+        patch.setattr("msgsvc_core.channels.system_messages.outbox.BotOutbox.edit", fail)
         await ann.press(question, "Yes")
 
     assert ledger.charges == []

@@ -15,14 +15,14 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.plugins.sign_ins import DirectSignIn, SignIns
 from msgsvc_devkit import settled
 from msgsvc_devkit.fixtures import Tenant
-from plugins.areas.auth.tests.conftest import Person
+from plugins.areas.auth.tests.conftest import Person, sign_ins_of
 
 OF_ANN = "Payment of 20 EUR"
 
 
 @pytest.fixture
 def sign_ins(service) -> SignIns:
-    return SignIns(source=service.plugins.hook.register_sign_ins)
+    return sign_ins_of(service)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelKind
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import RecordingChannel
 from plugins.areas.auth.tests.hosted import browsing

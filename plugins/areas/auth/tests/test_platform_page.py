@@ -16,13 +16,13 @@ from msgsvc_core.channels import (
     PlatformSignInRefused,
     Reason,
 )
-from msgsvc_core.plugins.sign_ins import PageSignIn, SignIns
+from msgsvc_core.plugins.sign_ins import PageSignIn
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.contacts import Contacts
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.channel import RecordingPage
 from msgsvc_devkit.fixtures import Tenant
-from plugins.areas.auth.tests.conftest import Person
+from plugins.areas.auth.tests.conftest import Person, sign_ins_of
 from plugins.areas.auth.tests.hosted import Browser, browsing
 
 PHONE = "+12025550123"
@@ -130,7 +130,7 @@ async def test_the_person_is_signed_in_with_verified_contacts(
 async def test_the_method_is_that_of_the_platform_even_where_a_number_is_to_be_matched(
     service: Service, page: RecordingPage, tenant: Tenant
 ) -> None:
-    sign_ins = SignIns(source=service.plugins.hook.register_sign_ins)
+    sign_ins = sign_ins_of(service)
     request = PageSignIn(
         project_id=tenant.project.project_id,
         source="oidc",

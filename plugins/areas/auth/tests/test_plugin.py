@@ -6,8 +6,7 @@ from msgsvc_auth import plugin
 from msgsvc_auth.callbacks import check_callback_url, with_code
 from msgsvc_auth.payloads import StartPayload, link_payload, read_payload, session_payload
 from msgsvc_auth.settings import AuthSettings
-from msgsvc_core.config.settings import SettingsError
-from msgsvc_core.kernel.errors import InvalidUrl
+from msgsvc_core.kernel.errors import InvalidUrl, SettingsError
 from msgsvc_devkit import settled, until
 
 DAY_S = 24 * 3600

@@ -9,8 +9,9 @@ import pytest
 
 from msgsvc_core.channels.failures import ChannelNotReady
 from msgsvc_core.kernel.errors import Unavailable, ValidationFailed
-from msgsvc_core.plugins.sign_ins import PageSignIn, SignIns
+from msgsvc_core.plugins.sign_ins import PageSignIn
 from msgsvc_devkit.channel import RecordingChannel
+from plugins.areas.auth.tests.conftest import sign_ins_of
 from plugins.areas.auth.tests.hosted import browsing
 
 RETURN_URL = "https://msgsvc.example/oidc/return?via=page"
@@ -32,7 +33,7 @@ async def stranger(service):
 @pytest.fixture
 def sign_ins(service):
     """As other plugins have it, by `context.peers.sign_ins`."""
-    return SignIns(source=service.plugins.hook.register_sign_ins)
+    return sign_ins_of(service)
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import NotFound
-from msgsvc_core.plugins.sign_ins import DirectSignIn, PageSignIn, SignIns
+from msgsvc_core.plugins.sign_ins import DirectSignIn, PageSignIn
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit import settled
 from msgsvc_devkit.fixtures import Tenant
-from plugins.areas.auth.tests.conftest import Person
+from plugins.areas.auth.tests.conftest import Person, sign_ins_of
 from plugins.areas.auth.tests.hosted import browsing
 
 
@@ -21,7 +21,7 @@ class Provider:
     """The plugin, and a person who opens its pages and presses the bot's buttons."""
 
     def __init__(self, service: Service, project_id: str, person: Person) -> None:
-        self.sign_ins = SignIns(source=service.plugins.hook.register_sign_ins)
+        self.sign_ins = sign_ins_of(service)
         self.project_id = project_id
         self.subscriber: Subscriber
         self._service = service

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from msgsvc_core.billing import Plan
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.clock import DAY_MS
 
 #: What each operation costs unless the configuration says otherwise (decision 0075).

@@ -11,7 +11,7 @@ from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 
 #: Lines that are read, and sent, at a time.
-CHUNK = 1000
+CHUNK = 200
 
 COLUMNS = (
     "entry_id",

@@ -91,5 +91,6 @@ BROADCAST_EVENTS = (
         "A recipient opened a link of a broadcast for the first time; only with `link_tracking`.",
         LinkClicked,
         group="people",
+        title=lambda _, _data: _("Opened a link"),
     ),
 )

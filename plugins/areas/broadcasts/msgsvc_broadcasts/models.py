@@ -1,10 +1,11 @@
 """Models of broadcasts in the API."""
 
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
+from msgsvc_core.api.as_given import AsGiven
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time, Url
@@ -39,7 +40,6 @@ from msgsvc_core.mailings.models import (
     Unknown,
 )
 from msgsvc_core.mailings.service import ALL_PERCENT
-from msgsvc_core.messages.bodies import check_source
 from msgsvc_core.routing.models import ROUTE_ID
 
 #: What marks the mailings that are broadcasts.
@@ -109,7 +109,7 @@ RULE = (
 
 
 class BroadcastVariant(MessageSource):
-    """One of several messages, of which each recipient gets one."""
+    """A variant of the message; each recipient gets one of them."""
 
     name: VariantName | None = None
 
@@ -191,10 +191,12 @@ class BroadcastBody(MailingMessage):
 
     @model_validator(mode="after")
     def _text_or_template(self) -> Self:
+        """Either `text`, `template` or `variants` is given. `experiment` needs `variants`, whose names
+        differ."""
         if self.variants is None:
             if self.experiment is not None:
                 raise InvalidValue("needs variants", field="experiment")
-            check_source(self)
+            self.check_source()
             return self
         for field in MessageSource.model_fields:
             value = getattr(self, field)
@@ -384,7 +386,7 @@ class VariantFigures(ResponseModel):
     """A variant, and what became of it. Who got it as the winner is not among its figures."""
 
     name: VariantName
-    message: MailingMessageAnswer = Field(
+    message: AsGiven[MailingMessageAnswer] = Field(
         description="The message; of a template, the text at the time of the request.",
         examples=[{"text": "The spring sale has begun."}],
     )
@@ -400,8 +402,8 @@ class VariantFigures(ResponseModel):
     def of(cls, outcomes: PartOutcomes, clicked: int, message: dict[str, Any]) -> "VariantFigures":
         return cls(
             name=outcomes.name,
-            message=cast(
-                "MailingMessageAnswer", {name: each for name, each in message.items() if each}
+            message=MailingMessageAnswer.model_validate(
+                {name: each for name, each in message.items() if each}
             ),
             sent=outcomes.sent,
             failed=outcomes.failed,

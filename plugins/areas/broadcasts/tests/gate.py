@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.channels.outbound import MAX_IN_FLIGHT
-from msgsvc_core.config.settings import Section
+from msgsvc_core.channels.outbound.gate import MAX_IN_FLIGHT
+from msgsvc_core.config.sections import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, until

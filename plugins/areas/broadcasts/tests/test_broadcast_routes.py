@@ -9,7 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels import ChannelHealth, DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.health.outages import ChannelOutages
+from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.db import Database
 from msgsvc_core.mailings import route_watch, store
 from msgsvc_core.mailings.models import LockedShard
@@ -281,6 +283,77 @@ async def test_nobody_waits_for_a_stopped_bot_who_has_another(town: Town, clock:
     assert town.reached() == {"a": [], "b": ["0", "1", "2", "3", "4"], "c": []}
     # Who has no other channel waits for the bot, as without a route.
     assert (counts(waiting), waiting["status"]) == ((5, 0, 0, 6), "running")
+
+
+async def test_people_go_on_from_a_channel_that_has_made_no_calls_for_long(
+    town: Town, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.people("ab", range(5))
+    await town.people("a", [7])
+    channel = town.channel("a")
+
+    async def check() -> ChannelHealth:
+        return ChannelHealth(False, "away")
+
+    monkeypatch.setattr(channel, "check", check)
+    async with town.service.db.transaction() as tx:
+        await town.service.get(ChannelOutages).start(tx, channel, "away")
+    town.service.get(OutboundGates).outage_changed(channel.key)
+    # Without `within_s`, people wait for the messenger for as long as a message may.
+    route = await town.route(letters="ab")
+    job_id = await take(town.client, route=route)
+    await settled(town.service)
+    clock.advance(23 * 3600)
+    await settled(town.service)
+    waiting = town.reached()
+    clock.advance(3600 + 31)
+    await settled(town.service)
+    done = await shown(town.client, job_id)
+
+    assert waiting == {"a": [], "b": [], "c": []}
+    assert town.reached() == {"a": [], "b": ["0", "1", "2", "3", "4"], "c": []}
+    assert (done["status"], counts(done)) == ("completed", (5, 1, 0, 6))
+    [failed] = await recipients(town.client, job_id, status="failed")
+    assert failed["reason"] == "platform_unavailable"
+
+
+async def test_nobody_waits_for_a_bot_whose_messenger_asks_for_more_time_than_the_step_has(
+    town: Town, clock: FakeClock
+) -> None:
+    await town.people("ab", range(5))
+    await town.people("a", [7])
+    wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=300)
+    town.channel("a").failures = [wait] * 20
+    route = await town.route({"within_s": 10}, {}, letters="ab")
+
+    job_id = await take(town.client, route=route)
+    await settled(town.service)
+    clock.advance(WATCH_S)
+    await settled(town.service)
+    waiting = await shown(town.client, job_id)
+
+    assert town.reached() == {"a": [], "b": ["0", "1", "2", "3", "4"], "c": []}
+    # The one who has no other channel waits for the bot, as without a route.
+    assert (counts(waiting), waiting["status"]) == ((5, 0, 0, 6), "running")
+
+
+async def test_a_bot_that_is_asked_to_wait_for_less_than_the_step_has_is_waited_for(
+    town: Town, clock: FakeClock
+) -> None:
+    await town.people("ab", range(5))
+    wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=8)
+    town.channel("a").failures = [wait]
+    route = await town.route({"within_s": 60}, {}, letters="ab")
+
+    await take(town.client, route=route)
+    await settled(town.service)
+    clock.advance(WATCH_S)
+    await settled(town.service)
+    clock.advance(WATCH_S)
+    await settled(town.service)
+
+    assert town.reached()["b"] == []
+    assert len(town.reached()["a"]) == 5
 
 
 async def test_a_variant_goes_along_with_the_person(town: Town) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
+from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled, until
@@ -41,7 +42,7 @@ async def test_broadcast_that_could_not_begin_is_paused_and_can_be_resumed(
     job_id = await take(tenant.client)
     async with still.db.transaction() as tx:
         await tx.execute("DELETE FROM core_jobs")
-        await still.dead_mailings.dead_letter(tx, _job(tenant, job_id, EXPAND_JOB), "boom")
+        await still.get(DeadMailings).dead_letter(tx, _job(tenant, job_id, EXPAND_JOB), "boom")
     paused = await shown(tenant.client, job_id)
 
     resumed = (await post(tenant.client, job_id, "resume")).json()
@@ -150,7 +151,7 @@ async def test_cancelled_broadcast_whose_job_dies_ends_all_the_same(
     await post(tenant.client, job_id, "cancel")
 
     async with service.db.transaction() as tx:
-        await service.dead_mailings.dead_letter(
+        await service.get(DeadMailings).dead_letter(
             tx, _job(tenant, job_id, SEND_JOB, lane_of("messenger_a")), "boom"
         )
     done = await shown(tenant.client, job_id)

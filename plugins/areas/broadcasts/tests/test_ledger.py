@@ -218,12 +218,12 @@ async def test_ledger_of_what_has_not_ended_is_not_removed(
     service: Service, tenant: Tenant, channel: RecordingChannel, clock: FakeClock
 ) -> None:
     await add(service, tenant, 2)
-    wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=200 * DAY_S)
-    channel.failures.append(wait)
+    wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=DAY_S)
+    channel.failures += [wait] * 10
     job_id = await take(tenant.client)
 
     async def is_refused() -> bool:
-        return not channel.failures
+        return len(channel.failures) < 10
 
     await until(is_refused)
     clock.advance(100 * DAY_S)

@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.billing import Charge
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.mailings import Mailing
@@ -102,7 +103,7 @@ async def test_banned_bot_costs_one_recipient_and_the_others_wait(
     await until(one_has_failed)
     waiting = await shown(client, job_id)
     async with service.db.transaction() as tx:
-        await service.channel_states.resume(tx, channel)
+        await service.get(ChannelStates).resume(tx, channel)
     done = await ended(client, job_id)
 
     assert (waiting["status"], waiting["sent"]) == ("running", 0)

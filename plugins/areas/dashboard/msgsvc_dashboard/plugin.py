@@ -13,6 +13,7 @@ from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.jobs.retention import Retention
+from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.members import Role
 from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
 from msgsvc_core.plugins.audit import AuditRecord
@@ -57,6 +58,7 @@ from msgsvc_dashboard.sign_in.messengers import MessengerPages
 from msgsvc_dashboard.sign_in.rendering import Rendering
 from msgsvc_dashboard.sign_in.tools import PageTools
 from msgsvc_dashboard.team import areas as team
+from msgsvc_dashboard.team.actions import RECORDED, ActionTitles
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 from msgsvc_dashboard.team.subjects import AuditSubjects
 from msgsvc_dashboard.views import SavedViews
@@ -180,7 +182,7 @@ class DashboardPlugin:
             views=self.views,
         )
         self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate, self.brand)
-        self.counts = Counts(clock=context.clock)
+        self.counts = Counts(clock=context.clock, shown=lambda: self.site.areas)
         self.fold_job = FoldJob(db=context.db, counts=self.counts, subscribers=context.subscribers)
         self.reauthentication = Reauthentication(
             clock=context.clock,
@@ -197,8 +199,15 @@ class DashboardPlugin:
         )
         self.looks = context.channels.kinds.looks
         self.key_areas = KeyAreas(endpoints=context.peers.endpoints)
+        self.action_titles = ActionTitles(
+            pages=lambda: self.site.pages,
+            endpoints=context.peers.endpoints,
+            recorded=context.peers.audited,
+        )
         self.audit_subjects = AuditSubjects(
-            pages=lambda: self.site.pages, endpoints=context.peers.endpoints
+            pages=lambda: self.site.pages,
+            endpoints=context.peers.endpoints,
+            recorded=context.peers.audited,
         )
 
     @hookimpl
@@ -210,6 +219,7 @@ class DashboardPlugin:
             Reauthentication: self.reauthentication,
             ComposeForm: self.compose_form,
             KeyAreas: self.key_areas,
+            ActionTitles: self.action_titles,
             AuditSubjects: self.audit_subjects,
             **self.accounts.by_type(),
         }
@@ -256,6 +266,10 @@ class DashboardPlugin:
             views.pages,
             *shown,
         ]
+
+    @hookimpl
+    def register_audited(self) -> Mapping[str, Title]:
+        return RECORDED
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:

@@ -5,7 +5,7 @@ from zoneinfo import available_timezones
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 
 
 class AccountSettings(Section):

@@ -18,7 +18,8 @@ from msgsvc_core.channels import (
     Polled,
     Reason,
 )
-from msgsvc_core.config.settings import Section
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.config.sections import Section
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS, from_rfc3339, to_rfc3339
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -406,7 +407,7 @@ async def test_a_bot_that_receives_nothing_says_so_on_its_pages(
 
     async def both_interrupted() -> bool:
         async with service.db.read() as tx:
-            found = await service.channel_states.troubled(tx)
+            found = await service.get(ChannelStates).troubled(tx)
         return len(found) == 2
 
     await until(both_interrupted)
@@ -417,3 +418,38 @@ async def test_a_bot_that_receives_nothing_says_so_on_its_pages(
     assert listed.text.count(word) == 2
     assert sentence in shown.text
     assert checked.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("lang", "word", "sentence", "problem"),
+    [
+        ("en", "Paused", "The messenger asked the bot to wait until", "our_bot is paused"),
+        ("ru", "На паузе", "Мессенджер попросил бота подождать до", "our_bot: пауза"),
+    ],
+)
+async def test_a_bot_that_is_asked_to_wait_says_so_on_its_pages(
+    make_service: ServiceFactory, lang: str, word: str, sentence: str, problem: str
+) -> None:
+    service = await make_service(
+        extra_plugins=[("dashboard", plugin)], channels={"messenger_a": {"plugin": "recording"}}
+    )
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    owner.client.headers["Accept-Language"] = lang
+    await owner.post("/channels/new", {"plugin": "recording", "name": "our_bot"})
+    [own] = [
+        each
+        for each in service.channels.list_for_project(project.project_id)
+        if each.name == "our_bot"
+    ]
+    async with service.db.transaction() as tx:
+        for key in (own.key, "messenger_a"):
+            await service.get(ChannelStates).pause(tx, key, service.clock.now_ms() + 300_000)
+    listed = await owner.get("/channels")
+    shown = await owner.get("/channels/our_bot")
+    overview = await owner.get("")
+
+    # The project's own bot, and the shared one.
+    assert listed.text.count(word) == 2
+    assert sentence in shown.text
+    assert problem in overview.text

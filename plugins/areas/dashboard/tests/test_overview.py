@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
@@ -165,7 +166,7 @@ async def test_what_is_wrong_stands_first_for_whom_it_concerns(
     clock.advance(12 * 60)
     late = await owner.get("")
     async with service.db.transaction() as tx:
-        await service.channel_states.stop(tx, channel, "bot_banned", "Unauthorized <b>")
+        await service.get(ChannelStates).stop(tx, channel, "bot_banned", "Unauthorized <b>")
         await tx.execute("UPDATE core_jobs SET state = 'dead' WHERE lane = :lane", {"lane": lane})
     stopped = await owner.get("")
     async with service.db.transaction() as tx:

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryReported, MessageReceived
+from msgsvc_core.messages.templates import Templates
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.permissions import Permissions
+from msgsvc_core.subscribers.tags import Tags
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.people.permissions import typed_count
-from msgsvc_devkit import settled
+from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 
@@ -51,6 +55,27 @@ def check_escaped(text: str) -> None:
     assert "<img src=x" not in text
     assert "49" not in re.findall(r"alert\(1\)&gt;(\d+)", text)
     assert "&lt;script&gt;alert(1)" in text
+
+
+async def test_a_person_whose_program_answers_is_shown_as_such(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    before = (await owner.get(f"/subscribers/{ann}")).text
+    await service.inbound.receive(
+        "messenger_a",
+        MessageReceived(
+            update_id="1", chat_id="chat-Ann", user=ChannelUser("user-Ann", "Ann"), text="Hi"
+        ),
+    )
+    await settled(service)
+    for _ in range(5):
+        async with service.db.transaction() as tx:
+            await service.outbox.may_answer(tx, "messenger_a", "chat-Ann", "stranger")
+    after = (await owner.get(f"/subscribers/{ann}")).text
+
+    assert "may be answering" not in before
+    assert "4 automatic answers were withheld here" in after
 
 
 @pytest.mark.both_databases
@@ -135,7 +160,7 @@ async def test_an_invitation_shows_a_link_and_a_code_for_each_messenger(
     assert refused.status_code == 400
     assert 'value="a,b!"' in refused.text
     async with service.db.read() as tx:
-        tags = await service.tags.list_all(tx, owner.project_id, 1)
+        tags = await service.get(Tags).list_all(tx, owner.project_id, 1)
     assert [tag.name for tag in tags] == ["shop", "spring"]
 
 
@@ -220,6 +245,21 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
     assert "/edit" not in after
 
 
+async def test_words_of_a_member_are_a_persons_and_a_template_is_automatic(
+    service: Service, owner: Visitor
+) -> None:
+    ann = await subscribed(service, owner.project_id, "Ann")
+    await owner.post("/new-template", {"key": "order", "text": "Hello", "format": "plain"})
+    await owner.post("/messages/new", {"to": ann, "text": "Hello Ann"})
+    await owner.post("/messages/new", {"to": ann, "template": "order"})
+    await settled(service)
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    sent = {one.message.text: one.message.by_person for one in channel.sent}
+
+    assert (sent["Hello Ann"], sent["Hello"]) == (True, False)
+
+
 async def test_a_message_by_a_route_shows_its_steps_and_what_was_reported(
     make_service: ServiceFactory,
 ) -> None:
@@ -239,7 +279,7 @@ async def test_a_message_by_a_route_shows_its_steps_and_what_was_reported(
     ]
     body = CreateRouteBody.model_validate({"name": "All", "steps": steps})
     async with service.db.transaction() as tx:
-        route = await service.routes.create(tx, owner.project_id, body)
+        route = await service.get(Routes).create(tx, owner.project_id, body)
     message = await service.messages.send(
         owner.project_id, external_id="crm-1", route=route.route_id, text="Hi"
     )
@@ -324,7 +364,7 @@ async def test_a_permissions_texts_are_changed_per_language(
     empty = await owner.post("/permissions/news", {"title-en": " "})
     changed = await owner.post("/permissions/news", {"title-en": "News", "title-ru": "Новости"})
     async with service.db.read() as tx:
-        permission = await service.permissions.get(tx, owner.project_id, "news")
+        permission = await service.get(Permissions).get(tx, owner.project_id, "news")
 
     assert (empty.status_code, changed.status_code) == (400, 303)
     assert permission.title == {"en": "News", "ru": "Новости"}
@@ -356,7 +396,7 @@ async def test_a_template_is_written_tried_sent_and_deleted(
     message = (await owner.client.get(sent.headers["location"])).text
     await owner.post("/templates/order", {**written, "text_ru": ""})
     async with service.db.read() as tx:
-        content = await service.templates.content_of(tx, owner.project_id, "order")
+        content = await service.get(Templates).content_of(tx, owner.project_id, "order")
     deleted = await owner.post("/templates/order/delete")
 
     assert wrong.status_code == 400
@@ -387,12 +427,14 @@ async def test_an_agent_writes_to_people_and_changes_nothing_of_them(
         (await agent.get("/tags")).status_code,
         (await viewer.post("/messages/new", {"to": ann, "text": "Hi"})).status_code,
         (await viewer.post("/tags", {"name": "x"})).status_code,
+        (await viewer.post("/template-preview", {"text": "Hi"})).status_code,
+        (await viewer.post("/branding-preview", {"sender_name": "Shop"})).status_code,
     ]
 
     assert "Write a message" in page
     assert "Erase" not in page
     assert sent.headers["location"].endswith(f"/subscribers/{ann}")
-    assert refused == [403] * 5
+    assert refused == [403] * 7
     assert "New tag" not in (await viewer.get("/tags")).text
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import CreateRouteBody, Route, UpdateRouteBody
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard_plugin
@@ -52,13 +53,13 @@ async def owner(service: Service) -> Visitor:
 
 async def routes_of(service: Service, owner: Visitor) -> list[Route]:
     async with service.db.read() as tx:
-        return await service.routes.list_all(tx, owner.project_id)
+        return await service.get(Routes).list_all(tx, owner.project_id)
 
 
 async def kept(service: Service, owner: Visitor) -> Route:
     async with service.db.transaction() as tx:
         body = CreateRouteBody.model_validate(BODY)
-        return await service.routes.create(tx, owner.project_id, body)
+        return await service.get(Routes).create(tx, owner.project_id, body)
 
 
 def chosen(page: str, name: str) -> str:
@@ -166,7 +167,7 @@ async def test_what_another_has_changed_meanwhile_is_not_overwritten_unseen(
     route = await kept(service, owner)
     async with service.db.transaction() as tx:
         body = UpdateRouteBody(name="Theirs")
-        await service.routes.update(tx, owner.project_id, route.route_id, body)
+        await service.get(Routes).update(tx, owner.project_id, route.route_id, body)
 
     refused = await owner.post(f"/routes/{route.route_id}", {**WRITTEN, "version": "1"})
     version = value(refused.text, "version")

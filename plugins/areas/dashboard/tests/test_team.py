@@ -60,7 +60,7 @@ async def test_somebody_is_invited_joins_changes_their_role_and_is_removed(
     mine = await owner.get("/audit", account_id=owner.account_id)
     of_none = await owner.get("/audit", account_id="none", about="developers")
     of_team = await owner.get("/audit", about="team", sort="created")
-    of_forms = await owner.get("/audit", about="forms")
+    of_messages = await owner.get("/audit", about="messages")
     wrong = await owner.get("/audit", created_after="yesterday")
     await owner.client.aclose()
 
@@ -70,7 +70,7 @@ async def test_somebody_is_invited_joins_changes_their_role_and_is_removed(
     done = re.findall(r"<small class=\"muted\"><code>([\w.]+)", of_team.text)
     assert (done[0], done[-1]) == ("team.invite", "team.remove")
     assert f'<a href="{owner.url(at)}"><code>{member[1]}</code></a>' in of_team.text
-    assert "No matching changes" in of_forms.text
+    assert "No matching changes" in of_messages.text
     assert "must be a day" in wrong.text
     assert refused.status_code == 400
     for page in (refused, listed, invited):

@@ -1,5 +1,7 @@
 """Validates a drip campaign when it is saved, rather than per recipient."""
 
+from collections.abc import Collection
+
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.content.substitution import WrongVariable, sample_values
@@ -42,9 +44,10 @@ class DefinitionChecks:
         """Raises `ValidationFailed` naming the field, and `NotFound` for a template that is not there."""
         for number, step in enumerate(definition.steps):
             try:
-                await self._check_message(tx, project_id, step.message)
+                names = None
                 if step.route is not None:
-                    await self._check_route(tx, project_id, step.route)
+                    names = await self._channels_of_route(tx, project_id, step.route)
+                await self._check_message(tx, project_id, step.message, names)
                 if step.when is not None:
                     await self._check_when(tx, project_id, step.when)
             except (NotFound, ValidationFailed) as error:
@@ -57,11 +60,12 @@ class DefinitionChecks:
         except ApiError as error:
             raise ValidationFailed.because(error, field="permission") from None
 
-    async def _check_route(self, tx: Tx, project_id: str, route_id: str) -> None:
+    async def _channels_of_route(self, tx: Tx, project_id: str, route_id: str) -> set[str]:
         try:
-            await self._routes.get(tx, project_id, route_id)
+            route = await self._routes.get(tx, project_id, route_id)
         except NotFound as error:
             raise error.at("route") from None
+        return {step.channel for step in route.steps}
 
     async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:
         if when.permission is not None:
@@ -69,7 +73,9 @@ class DefinitionChecks:
         if when.channel is not None:
             self._channels.check_name(project_id, when.channel)
 
-    async def _check_message(self, tx: Tx, project_id: str, message: StepMessage) -> None:
+    async def _check_message(
+        self, tx: Tx, project_id: str, message: StepMessage, names: Collection[str] | None
+    ) -> None:
         if message.permission is not None:
             await self.check_permission(tx, project_id, message.permission)
         metadata = message.metadata
@@ -78,9 +84,11 @@ class DefinitionChecks:
                 "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
             )
         read = await read_message(self._templates, self._permissions, tx, project_id, message)
-        self._check_shown(project_id, read.content)
+        self._check_shown(project_id, read.content, names)
 
-    def _check_shown(self, project_id: str, content: MailingContent) -> None:
+    def _check_shown(
+        self, project_id: str, content: MailingContent, names: Collection[str] | None
+    ) -> None:
         for name in content.unknown:
             raise ValidationFailed(
                 "is required, or needs a default for who lacks it; everybody has {names}",
@@ -88,14 +96,11 @@ class DefinitionChecks:
                 names=", ".join(ALWAYS),
             )
         sample = sample_values(content.personal)
-        channels = list(self._channels.list_for_project(project_id))
         for lang in self._languages:
             try:
                 shown = content.render(lang, self._default_lang, sample, self._text_length)
             except WrongVariable as error:
                 raise ValidationFailed.because(error, field="variables", joined=True) from None
             self._messages.check_size(shown)
-            problems = [each.problem(shown) for each in channels]
             # One channel that takes it is enough; for people on others the step is left out.
-            if problems and all(problems):
-                raise ValidationFailed(problems[0], field="message")
+            self._channels.check_supported(project_id, shown, names, field="message")

@@ -37,10 +37,7 @@ async def read_message(
     templates: Templates, permissions: Permissions, tx: Tx, project_id: str, message: StepMessage
 ) -> Read:
     """Raises `NotFound` for an unknown template, and `ValidationFailed`."""
-    if message.template is None:
-        content = message.to_content()
-    else:
-        content = await templates.content_of(tx, project_id, message.template)
+    content = await templates.content_of_message(tx, project_id, message)
     key = message.permission
     if key is not None and not await permissions.exists(tx, project_id, key):
         raise ValidationFailed(

@@ -8,14 +8,12 @@ from pydantic import ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel
-from msgsvc_core.api.validation import validate, wrong_field
-from msgsvc_core.channels import Format
+from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages import SendBody
-from msgsvc_core.messages.bodies import ButtonBody, MediaBody, check_source
-from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.content import ButtonBody, ContentOrTemplate, MediaBody
 from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
@@ -47,6 +45,7 @@ class Delay(RequestModel):
 
     @model_validator(mode="after")
     def _one(self) -> "Delay":
+        """Exactly one of `minutes`, `hours` and `days` is given."""
         if sum(each is not None for each in (self.minutes, self.hours, self.days)) != 1:
             raise ValueError("give exactly one of minutes, hours and days")
         return self
@@ -110,7 +109,22 @@ class When(RequestModel):
     )
 
 
-class StepMessage(RequestModel):
+class StepMessage(
+    ContentOrTemplate[
+        Annotated[
+            Annotated[Localized, visible(MOST_TEXT)] | None,
+            Field(
+                description="One text for all, or texts by language. Required without `template`.",
+                examples=["{{ first_name }}, your cart is waiting."],
+            ),
+        ],
+        MediaBody,
+        Annotated[
+            list[list[ButtonBody]],
+            Field(examples=[[[{"text": "To the shop", "url": examples.SITE_URL}]]]),
+        ],
+    ]
+):
     """A message as in `POST /v1/send`, without receiver; `text` may be one for each language.
 
     Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`,
@@ -132,11 +146,6 @@ class StepMessage(RequestModel):
         }
     )
 
-    text: Annotated[Localized, visible(MOST_TEXT)] | None = Field(
-        None,
-        description="One text for all, or texts by language. Required without `template`.",
-        examples=["{{ first_name }}, your cart is waiting."],
-    )
     template: str | None = Field(
         None,
         description="Key of a template, in place of text, format, media and buttons.",
@@ -146,13 +155,6 @@ class StepMessage(RequestModel):
         None,
         description="For the template, beside each person's own values.",
         examples=[{"discount": "10 %"}],
-    )
-    format: Format = Field("plain", description="How `text` is marked up.")
-    media: MediaBody | None = Field(None, description="A file that is shown with the text.")
-    buttons: list[list[ButtonBody]] = Field(
-        default_factory=list,
-        description="Rows of buttons below the text, from top to bottom.",
-        examples=[[[{"text": "To the shop", "url": examples.SITE_URL}]]],
     )
     permission: PermissionKey | None = Field(
         None,
@@ -175,15 +177,12 @@ class StepMessage(RequestModel):
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "StepMessage":
-        check_source(self)
+        """Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`; without
+        it: no `variables`."""
+        self.check_source()
         if self.template is None and self.variables is not None:
             raise wrong_field("variables", "are for a template, and none is given")
         return self
-
-    def to_content(self) -> TemplateContent:
-        """What is shown, of a message without a template."""
-        shown = self.model_dump(include=set(TemplateContent.model_fields), exclude_unset=True)
-        return validate(TemplateContent, shown, languages=None)
 
     def to_options(self) -> SendBody:
         """What goes along with whatever is shown; the text of it is none."""

@@ -39,6 +39,13 @@ DRIP_EVENTS = (
         "The message of a step was queued; `delivery.*` reports its outcome.",
         StepSent,
         group="sending",
+        title=lambda _, _data: _("Got a campaign step"),
     ),
-    EventSpec(COMPLETED, "A subscriber completed a drip campaign.", Completed, group="sending"),
+    EventSpec(
+        COMPLETED,
+        "A subscriber completed a drip campaign.",
+        Completed,
+        group="sending",
+        title=lambda _, _data: _("Completed a campaign"),
+    ),
 )

@@ -125,6 +125,8 @@ class Trigger(RequestModel):
 
     @model_validator(mode="after")
     def _fitting(self) -> "Trigger":
+        """`value` is left out with `manual`, a source or nothing with `subscription`, and else the name of
+        the event, the tag or the permission."""
         if problem := _problem(self.on, self.value):
             raise wrong_field("value", problem)
         return self

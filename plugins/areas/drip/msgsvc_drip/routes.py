@@ -33,7 +33,11 @@ router = Router(
 
 
 @router.post(
-    "/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False, audited=True
+    "/v1/drips",
+    status=201,
+    errors=(Conflict, NotFound),
+    shows_secrets=False,
+    audited=lambda _: _("Campaign created"),
 )
 async def create_drip(ctx: Context, body: CreateDripBody, drips: Drips) -> DripAnswer:
     """Creates a drip campaign: its trigger and its steps."""
@@ -54,7 +58,7 @@ async def get_drip(ctx: Context, drip_id: DripId, drips: Drips) -> DripAnswer:
     return DripAnswer.of(await drips.get(ctx.tx, ctx.project_id, drip_id))
 
 
-@router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
+@router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=lambda _: _("Campaign changed"))
 async def update_drip(
     ctx: Context, drip_id: DripId, body: UpdateDripBody, drips: Drips
 ) -> DripAnswer:
@@ -66,20 +70,32 @@ async def update_drip(
     return DripAnswer.of(await drips.update(ctx.tx, ctx.project_id, drip_id, body))
 
 
-@router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=lambda _: _("Campaign deleted")
+)
 async def delete_drip(ctx: Context, drip_id: DripId, drips: Drips) -> None:
     """Deletes a drip campaign and its enrollments; queued messages are still sent."""
     await drips.delete(ctx.tx, ctx.project_id, drip_id)
 
 
-@router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False, audited=True)
+@router.post(
+    "/v1/drips/{drip_id}/pause",
+    errors=(NotFound,),
+    shows_secrets=False,
+    audited=lambda _: _("Campaign paused"),
+)
 async def pause_drip(ctx: Context, drip_id: DripId, all_drips: Drips) -> DripAnswer:
     """Pauses a drip campaign: no step is sent, and nobody is enrolled."""
     drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
 
 
-@router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False, audited=True)
+@router.post(
+    "/v1/drips/{drip_id}/resume",
+    errors=(NotFound,),
+    shows_secrets=False,
+    audited=lambda _: _("Campaign resumed"),
+)
 async def resume_drip(ctx: Context, drip_id: DripId, all_drips: Drips) -> DripAnswer:
     """Resumes a drip campaign. Remaining delays count from now."""
     drips = all_drips

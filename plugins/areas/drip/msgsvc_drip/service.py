@@ -161,14 +161,14 @@ class Drips:
         Raises `NotFound`, what `subscribers.get_recipient` raises, and `Conflict` with the reason.
         """
         chain = await self.get(tx, project_id, drip_id)
-        receiver = await self._subscribers.get_recipient(
+        recipient = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
             channel=body.channel,
             tx=tx,
         )
-        who, now_ms = receiver.subscriber_id, self._clock.now_ms()
+        who, now_ms = recipient.subscriber_id, self._clock.now_ms()
         new = new_enrollment(project_id, drip_id, chain.version, chain.content, who, now_ms)
         begun = await enroll(tx, self._subscribers, [new], now_ms)
         if begun:
@@ -177,7 +177,7 @@ class Drips:
             raise Conflict(
                 "the campaign {drip_id} is paused and accepts no enrollments", drip_id=drip_id
             )
-        if receiver.status != "active":
+        if recipient.status != "active":
             raise Conflict("{name} is not subscribed", name=who)
         last = await enrollment_store.find_last(tx, project_id, drip_id, who)
         if last is not None and last.finished_at_ms is None:

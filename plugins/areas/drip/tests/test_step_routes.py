@@ -1,5 +1,8 @@
 """Steps that name a route: the person gets them by the first channel that works."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
@@ -146,3 +149,17 @@ async def test_a_campaign_with_an_unknown_route_is_refused(shop: Shop) -> None:
 
     assert answer.status_code == 404, answer.text
     assert answer.json()["error"].startswith("steps[0]: route: ")
+
+
+async def test_a_step_that_no_channel_of_its_route_carries_is_refused(shop: Shop) -> None:
+    second = other(shop)
+    second.capabilities = replace(second.capabilities, max_text_length=3)
+    step: dict[str, Any] = {"delay": {"hours": 1}, "message": {"text": "Hello"}}
+    body = {"name": "New", "trigger": {"on": "manual"}, "steps": [step]}
+    by_any = await shop.client.post("/v1/drips", json=body)
+    step["route"] = await route_of(shop, "messenger_b")
+    refused = await shop.client.post("/v1/drips", json={**body, "name": "Other"})
+
+    assert by_any.status_code == 201
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith("steps[0]: message: on messenger_b: text: ")

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 
+from msgsvc_core.kernel import phone
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_forms.fields import MOST_NUMBER, MOST_TEXT, FormField, is_date
 from msgsvc_forms.patterns import matches
 
@@ -142,7 +144,12 @@ def _phone(_field: FormField, given: Any) -> str:
     text = _PHONE_ASIDE.sub("", given) if isinstance(given, str) else ""
     if not _PHONE.fullmatch(text):
         raise WrongAnswer("not_phone")
-    return "+" + text[2:] if text.startswith("00") else text
+    if not text.startswith(("+", "00")):
+        return text
+    try:
+        return phone.normalized(text)
+    except InvalidValue:
+        raise WrongAnswer("not_phone") from None
 
 
 def _date(field: FormField, given: Any) -> str:

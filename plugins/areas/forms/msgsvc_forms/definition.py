@@ -145,6 +145,7 @@ class ToSubscriber(RequestModel):
 
     @model_validator(mode="after")
     def _one(self) -> "ToSubscriber":
+        """Either `subscriber_id` or `external_id` is given."""
         if (self.subscriber_id is None) == (self.external_id is None):
             raise InvalidValue("give either subscriber_id or external_id")
         return self
@@ -273,6 +274,8 @@ class Definition(RequestModel):
 
     @model_validator(mode="after")
     def _whole(self) -> "Definition":
+        """Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+        its condition is about a field that was asked before."""
         keys = [field.key for field in self.fields]
         for number, key in enumerate(keys):
             if key in keys[:number]:

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from msgsvc_core.channels import InboundContext, OutgoingMessage
-from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
@@ -46,6 +46,10 @@ from msgsvc_forms.models import Form, NewSubmission
 from msgsvc_forms.prompts import Prompts
 from msgsvc_forms.service import Forms
 from msgsvc_forms.submissions import Submissions
+
+#: How many times the budget of automatic answers a dialogue has: people correct what they wrote, and a
+#: program that answers each question comes to an end.
+REPEATED = 10
 
 log = structlog.get_logger(__name__)
 
@@ -214,12 +218,17 @@ class Dialogues:
         match outcome:
             case Prompt(remarks):
                 offered = await self._prompts.offered(ctx.tx, state, form, ctx.lang)
-                await ctx.reply(wording.prompt(remarks, offered=offered), asks=True)
+                prompt = wording.prompt(remarks, offered=offered)
+                if remarks:
+                    await ctx.reply_by_itself("form", prompt, asks=True, share=REPEATED)
+                else:
+                    await ctx.reply(prompt, asks=True)
             case Redraw(page):
                 message_ref: str = getattr(ctx.update, "message_ref", "")
                 await ctx.edit(message_ref, wording.prompt(page=page))
             case Say(remark):
-                await ctx.reply(OutgoingMessage(wording.remark_text(remark)))
+                said = OutgoingMessage(wording.remark_text(remark))
+                await ctx.reply_by_itself("form", said, share=REPEATED)
             case Submit(answers):
                 await self._submit(ctx, dialogue, form, wording, answers)
             case Ended():

@@ -34,5 +34,6 @@ FORM_EVENTS = (
         Submitted,
         subscriber_is_optional=True,
         group="intake",
+        title=lambda _, _data: _("Sent a form"),
     ),
 )

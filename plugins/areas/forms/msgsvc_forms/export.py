@@ -12,7 +12,7 @@ from msgsvc_forms.service import Forms
 from msgsvc_forms.submissions import Submissions
 
 #: Submissions that are read, and sent, at a time.
-CHUNK = 500
+CHUNK = 200
 
 #: What stands before the answers.
 COLUMNS = ("submission_id", "created_at", "form_version", "source", "subscriber_id", "spam")

@@ -122,6 +122,8 @@ class FormField(RequestModel):
 
     @model_validator(mode="after")
     def _fitting(self) -> "FormField":
+        """`options` belong to `choice` and `multichoice`, `pattern` and `multiline` to texts. `min` and
+        `max` are of the kind of the field, and `min` is at most `max`."""
         for name, problem in _problems(self):
             if problem is not None:
                 raise wrong_field(name, problem)

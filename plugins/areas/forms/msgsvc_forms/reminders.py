@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_core.kernel.clock import HOUR_MS, Clock

@@ -3,6 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.csv_response import csv_response
 from msgsvc_core.api.endpoint import Response, Router
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.db import Database
@@ -41,7 +42,11 @@ _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 
 
 @router.post(
-    "/v1/forms", status=201, errors=(Conflict, *_TO_NOBODY), shows_secrets=False, audited=True
+    "/v1/forms",
+    status=201,
+    errors=(Conflict, *_TO_NOBODY),
+    shows_secrets=False,
+    audited=lambda _: _("Form created"),
 )
 async def create_form(
     ctx: Context, body: CreateFormBody, forms: Forms, sharing: Sharing
@@ -64,7 +69,9 @@ async def get_form(ctx: Context, form_id: FormId, forms: Forms, sharing: Sharing
     return sharing.shown(await forms.get(ctx.tx, ctx.project_id, form_id))
 
 
-@router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
+@router.put(
+    "/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=lambda _: _("Form changed")
+)
 async def update_form(
     ctx: Context, form_id: FormId, body: UpdateFormBody, forms: Forms, sharing: Sharing
 ) -> FormAnswer:
@@ -75,7 +82,9 @@ async def update_form(
     return sharing.shown(await forms.update(ctx.tx, ctx.project_id, form_id, body))
 
 
-@router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=lambda _: _("Form deleted")
+)
 async def delete_form(ctx: Context, form_id: FormId, forms: Forms) -> None:
     """Deletes a form with all its submissions, and ends dialogues in progress."""
     await forms.delete(ctx.tx, ctx.project_id, form_id)
@@ -110,6 +119,7 @@ async def export_form_submissions(
     form_id: FormId,
     query: SubmissionFilters,
     db: Database,
+    exports: Exports,
     billing: BillingGate,
     forms: Forms,
     submissions: Submissions,
@@ -122,7 +132,7 @@ async def export_form_submissions(
     """
     await billing.check_export(ctx.project_id)
     pieces = to_csv(db, forms, submissions, ctx.project_id, form_id, query)
-    return await csv_response(pieces, f"submissions-{form_id}.csv")
+    return await csv_response(exports, ctx.project_id, pieces, f"submissions-{form_id}.csv")
 
 
 @router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, Section
 
 
 class FormsSettings(Section):

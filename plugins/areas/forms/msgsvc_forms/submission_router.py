@@ -136,13 +136,13 @@ class SubmissionRouter:
         self, tx: Tx, form: Form, submission: Submission, to: ToSubscriber
     ) -> str:
         whom = {"subscriber_id": to.subscriber_id, "external_id": to.external_id}
-        receiver = await self._subscribers.get_recipient(
+        recipient = await self._subscribers.get_recipient(
             form.project_id, **whom, channel=to.channel, tx=tx
         )
-        bot = self._channels.resolve(form.project_id, receiver.channel)
+        bot = self._channels.resolve(form.project_id, recipient.channel)
         most = self._max_text_length(() if bot is None else (bot,))
-        text = self._text(form, submission, receiver.lang, to.text, most)
-        body = SendBody(subscriber_id=receiver.subscriber_id, text=text, format="plain")
+        text = self._text(form, submission, recipient.lang, to.text, most)
+        body = SendBody(subscriber_id=recipient.subscriber_id, text=text, format="plain")
         message = await self._messages.queue(tx, form.project_id, body)
         return message.message_id
 

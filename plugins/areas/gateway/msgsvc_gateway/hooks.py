@@ -1,6 +1,6 @@
 """POST /compat/{sender}/{secret}: where other servers post their messages."""
 
-from typing import get_args
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.limits import Limiter
 from msgsvc_core.projects.service import Projects
 from msgsvc_gateway import senders
@@ -57,14 +57,22 @@ class GatewayHooks:
         async with self._db.read() as tx:
             gateway = await self._open(tx, sender, request)
         check_is_json(request.headers.get("content-type"))
-        declared = request.headers.get("content-length", "")
-        body = await read_body(request.receive, declared, self._settings.max_body_bytes)
+        body = await read_body(request, self._settings.max_body_bytes)
         self._check_signature(gateway, request, body)
+        try:
+            answer = await self._send(gateway, body)
+        except ApiError as error:
+            if sender != "supabase" or error.status >= 500:
+                raise
+            answer = senders.refusal_in_answer(error)
+        return JSONResponse(answer, headers={"Cache-Control": "no-store"})
+
+    async def _send(self, gateway: Gateway, body: bytes) -> dict[str, Any]:
         await self._count(gateway)
-        submitted = senders.read(sender, body)
+        submitted = senders.read(gateway.sender, body, gateway.paths)
         async with self._db.transaction() as tx:
             message = await self._sending.submit(tx, gateway, submitted)
-        return JSONResponse(senders.answer(sender, message), headers={"Cache-Control": "no-store"})
+        return senders.answer(gateway.sender, message)
 
     async def _open(self, tx: Tx, sender: Sender, request: Request) -> Gateway:
         gateway = await self._gateways.open(tx, sender, request.path_params["secret"])
@@ -74,8 +82,8 @@ class GatewayHooks:
     def _check_signature(self, gateway: Gateway, request: Request, body: bytes) -> None:
         key = self._gateways.signing_key(gateway)
         if key is not None:
-            header = request.headers.get(senders.SIGNATURE, "")
-            senders.check_signature(header, body, key, now_s=self._clock.now_ms() // 1000)
+            now_s = self._clock.now_ms() // 1000
+            senders.check_signature(gateway.sender, request.headers, body, key, now_s=now_s)
 
     async def _count(self, gateway: Gateway) -> None:
         limit = self._settings.requests_per_minute

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.channels import Reason
-from msgsvc_core.channels.outbox import EXPIRED, SENT, BotOutbox
+from msgsvc_core.channels.system_messages.outbox import EXPIRED, SENT, BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps

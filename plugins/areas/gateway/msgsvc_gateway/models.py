@@ -1,5 +1,6 @@
 """Models of gateways and of their messages: internal, and of the API."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -13,7 +14,10 @@ from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 
 #: The software that sends through a gateway, by which its requests are read and answered; `generic` is any
 #: that can post what it is told to.
-Sender = Literal["zitadel", "logto", "novu", "generic"]
+Sender = Literal["zitadel", "logto", "novu", "supabase", "generic"]
+
+#: Senders that sign their requests.
+SIGNING: tuple[Sender, ...] = ("zitadel", "supabase")
 
 MessageStatus = Literal["queued", "sent", "failed"]
 
@@ -31,6 +35,9 @@ Purpose = Literal[
     "bind_mfa",
 ]
 
+#: Characters of a path into a body.
+MAX_PATH = 200
+
 #: Channels of one gateway.
 MAX_CHANNELS = 10
 
@@ -47,9 +54,18 @@ _CHANNELS = (
     " does not take the message, and if the recipient asks for another within minutes."
 )
 _SIGNING_KEY = (
-    "The key with which ZITADEL signs its requests, from its answer when the provider was added; requests"
-    " without a valid signature are refused then. Null for none."
+    "The key with which ZITADEL signs its requests, from its answer when the provider was added, or the"
+    " secret of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused then. Null"
+    " for none."
 )
+_PATHS = (
+    "Where a `generic` gateway finds its fields in the body, if they are not at the top under their own"
+    " names: names separated by dots, and numbers for positions in a list. Null for none."
+)
+
+Path = Annotated[
+    str, Field(max_length=MAX_PATH, pattern=r"^[^.\s]+(\.[^.\s]+)*$", examples=["user.phone"])
+]
 
 Channels = Annotated[
     list[str],
@@ -57,9 +73,22 @@ Channels = Annotated[
 ]
 
 
+class GatewayPaths(RequestModel):
+    """Paths into the body of a generic sender, e.g. `user.phone` or `recipients.0.number`."""
+
+    to: Path | None = Field(None, description="Of the phone number or email address.")
+    code: Path | None = Field(None, description="Of the code.", examples=["sms.otp"])
+    text: Path | None = Field(None, description="Of the whole text.", examples=["message.body"])
+    link: Path | None = Field(None, description="Of the button's address.", examples=["data.url"])
+    purpose: Path | None = Field(None, description="Of what the code is for.", examples=["kind"])
+    lang: Path | None = Field(None, description="Of the language.", examples=["user.locale"])
+    id: Path | None = Field(None, description="Of the message's id.", examples=["message.id"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A gateway of a project. `signing_key` is encrypted. `old_secret_until_ms` is when the URL that
+    """A gateway of a project. `paths` are those of a generic sender, by field. `signing_key` is encrypted.
+    `old_secret_until_ms` is when the URL that
     the present one replaced ends or has ended; None if none was."""
 
     project_id: str
@@ -68,6 +97,7 @@ class Gateway:
     sender: Sender
     channels: tuple[str, ...]
     signing_key: str | None = field(repr=False)
+    paths: Mapping[str, str] = field(default_factory=dict)
     created_at_ms: int
     updated_at_ms: int
     old_secret_until_ms: int | None = None
@@ -121,6 +151,12 @@ class CreateGatewayBody(RequestModel):
         json_schema_extra={
             "examples": [
                 {"name": "Logto", "sender": "logto", "channels": ["telegram", "email"]},
+                {
+                    "name": "Sign-in",
+                    "sender": "generic",
+                    "channels": ["telegram"],
+                    "paths": {"to": "user.phone", "code": "sms.otp"},
+                },
             ]
         }
     )
@@ -128,12 +164,15 @@ class CreateGatewayBody(RequestModel):
     name: str = Field(min_length=1, max_length=100, description=_NAME, examples=["Logto"])
     sender: Sender = Field(
         description="The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or"
-        " HTTP email connector, or Novu's SMS webhook.",
+        " HTTP email connector, Novu's SMS webhook, or Supabase's send SMS hook.",
         examples=["logto"],
     )
     channels: Channels = Field(description=_CHANNELS)
     signing_key: str | None = Field(
         None, min_length=8, max_length=500, description=_SIGNING_KEY, examples=["r8w2hKq7ZpVx"]
+    )
+    paths: GatewayPaths | None = Field(
+        None, description=_PATHS, examples=[{"to": "user.phone", "code": "sms.otp"}]
     )
 
 
@@ -149,6 +188,9 @@ class UpdateGatewayBody(RequestModel):
     signing_key: str | None = Field(
         None, min_length=8, max_length=500, description=_SIGNING_KEY, examples=["r8w2hKq7ZpVx"]
     )
+    paths: GatewayPaths | None = Field(
+        None, description=_PATHS, examples=[{"to": "user.phone", "code": "sms.otp"}]
+    )
 
 
 class GatewayAnswer(ResponseModel):
@@ -161,6 +203,7 @@ class GatewayAnswer(ResponseModel):
     has_signing_key: bool = Field(
         description="Whether requests have to be signed.", examples=[False]
     )
+    paths: dict[str, str] | None = Field(description=_PATHS, examples=[None])
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -172,6 +215,7 @@ class GatewayAnswer(ResponseModel):
             sender=gateway.sender,
             channels=list(gateway.channels),
             has_signing_key=gateway.signing_key is not None,
+            paths=dict(gateway.paths) or None,
             created_at=to_rfc3339(gateway.created_at_ms),
             updated_at=to_rfc3339(gateway.updated_at_ms),
         )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import InvalidValue, ValidationFailed
-from msgsvc_core.subscribers.contacts.models import ContactKind, normalized_contact
+from msgsvc_core.subscribers.contacts.models import ContactKind
 from msgsvc_core.subscribers.contacts.service import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
@@ -16,14 +16,6 @@ MOST_CHANNELS = 100
 
 def kind_of(to: str) -> ContactKind:
     return "email" if "@" in to else "phone"
-
-
-def normalized(to: str) -> str:
-    """A phone number as `+` and digits, an email address in lower case. Raises `ValidationFailed`."""
-    try:
-        return normalized_contact(kind_of(to), to)
-    except InvalidValue as error:
-        raise ValidationFailed.because(error, field="to") from None
 
 
 def hint(to: str) -> str:
@@ -43,6 +35,13 @@ class Recipients:
         self._subscribers = subscribers
         self._contacts = contacts
         self._channels = channels
+
+    def normalized(self, to: str) -> str:
+        """A phone number as `+` and digits, an email address in lower case. Raises `ValidationFailed`."""
+        try:
+            return self._contacts.normalized(kind_of(to), to)
+        except InvalidValue as error:
+            raise ValidationFailed.because(error, field="to") from None
 
     async def find(
         self, tx: Tx, project_id: str, channels: Sequence[str], to: str, lang: str | None

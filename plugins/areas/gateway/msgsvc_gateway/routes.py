@@ -25,7 +25,7 @@ router = Router(
 )
 
 
-@router.post("/v1/gateways", status=201, errors=(Conflict,), audited=True)
+@router.post("/v1/gateways", status=201, errors=(Conflict,), audited=lambda _: _("Gateway created"))
 async def create_gateway(
     ctx: Context, body: CreateGatewayBody, gateways: Gateways
 ) -> NewGatewayAnswer:
@@ -51,7 +51,7 @@ async def get_gateway(ctx: Context, gateway_id: GatewayId, gateways: Gateways) -
     return GatewayAnswer.of(await gateways.get(ctx.tx, ctx.project_id, gateway_id))
 
 
-@router.put("/v1/gateways/{gateway_id}", errors=(NotFound,), audited=True)
+@router.put("/v1/gateways/{gateway_id}", errors=(NotFound,), audited=lambda _: _("Gateway changed"))
 async def update_gateway(
     ctx: Context, gateway_id: GatewayId, body: UpdateGatewayBody, gateways: Gateways
 ) -> GatewayAnswer:
@@ -59,13 +59,22 @@ async def update_gateway(
     return GatewayAnswer.of(await gateways.update(ctx.tx, ctx.project_id, gateway_id, body))
 
 
-@router.delete("/v1/gateways/{gateway_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/gateways/{gateway_id}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("Gateway deleted"),
+)
 async def delete_gateway(ctx: Context, gateway_id: GatewayId, gateways: Gateways) -> None:
     """Deletes a gateway with its messages; its URL is no longer accepted."""
     await gateways.delete(ctx.tx, ctx.project_id, gateway_id)
 
 
-@router.post("/v1/gateways/{gateway_id}/rotate-url", errors=(NotFound,), audited=True)
+@router.post(
+    "/v1/gateways/{gateway_id}/rotate-url",
+    errors=(NotFound,),
+    audited=lambda _: _("Gateway URL replaced"),
+)
 async def rotate_gateway_url(
     ctx: Context, gateway_id: GatewayId, gateways: Gateways
 ) -> GatewayUrlAnswer:

@@ -4,7 +4,8 @@ Sources: ZITADEL's guide "Notification Providers", and of its code
 `internal/notification/types/user_phone.go` and `user_email.go` (bodies), `internal/i18n/i18n.go` (texts that
 are missing) and `pkg/actions/signing.go` (signatures). Logto's `connector-http-sms` and
 `connector-http-email`, which post the same, and `connector-kit/src/types/passwordless.ts` (types).
-Novu's `packages/providers/src/lib/sms/generic-sms`.
+Novu's `packages/providers/src/lib/sms/generic-sms`. Supabase's guide "Send SMS Hook", and of its code
+`internal/hooks/v0hooks` (bodies, answers, signatures), `internal/api/phone.go` and `mfa.go`.
 """
 
 import hashlib
@@ -20,7 +21,9 @@ from pydantic.alias_generators import to_camel
 from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.api.validation import refusal
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
+from msgsvc_core.kernel.errors import ApiError, BadRequest, ValidationFailed
+from msgsvc_core.kernel.json import read_json
+from msgsvc_core.security.signing import verify_standard
 from msgsvc_gateway.errors import GatewaySignatureInvalid
 from msgsvc_gateway.models import GatewayMessage, Purpose, Sender, Submitted
 
@@ -28,8 +31,15 @@ from msgsvc_gateway.models import GatewayMessage, Purpose, Sender, Submitted
 #: body.
 SIGNATURE = "ZITADEL-Signature"
 
-#: Seconds by which a signature's time may differ from ours, as in ZITADEL's own libraries.
+#: Seconds by which a signature's time may differ from ours, as in ZITADEL's own libraries and in those of
+#: Standard Webhooks.
 TOLERANCE_S = 300
+
+#: Before Supabase's secrets.
+SUPABASE_VERSION = "v1,"
+
+#: Names and positions of a path into a body.
+MAX_DEPTH = 20
 
 #: What ZITADEL's messages with a code are for, by the event that caused them.
 ZITADEL_PURPOSES: Mapping[str, Purpose] = {
@@ -139,14 +149,43 @@ class _Generic(_Posted):
     id: Annotated[str, Field(max_length=200)] | None = None
 
 
-def read(sender: Sender, body: bytes) -> Submitted:
-    """What a request asks for. Raises `ValidationFailed`, `BadRequest`."""
+class _SupabaseUser(_Posted):
+    """Supabase stores numbers without `+`. `new_phone` is one that the person has not confirmed yet."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    phone: Annotated[str, Field(max_length=254)] = ""
+    new_phone: Annotated[str, Field(max_length=254)] = ""
+
+
+class _SupabaseSms(_Posted):
+    """Releases before 2025 name no number here: the code was for that of the user."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    otp: Annotated[str, Field(min_length=1, max_length=MAX_CODE)]
+    phone: Annotated[str, Field(max_length=254)] = ""
+    sms_type: Annotated[str, Field(max_length=64)] = ""
+
+
+class _Supabase(_Posted):
+    user: _SupabaseUser
+    sms: _SupabaseSms
+
+
+def read(sender: Sender, body: bytes, paths: Mapping[str, str] | None = None) -> Submitted:
+    """What a request asks for; `paths` are those of a generic sender. Raises `ValidationFailed`,
+    `BadRequest`."""
     try:
         if sender == "zitadel":
             return _read_zitadel(_Zitadel.model_validate_json(body), body)
         if sender == "logto":
             return _read_logto(_Logto.model_validate_json(body), body)
+        if sender == "supabase":
+            return _read_supabase(_Supabase.model_validate_json(body), body)
         if sender == "generic":
+            if paths:
+                return _read_generic(_Generic.model_validate(_at_paths(body, paths)), body)
             return _read_generic(_Generic.model_validate_json(body), body)
         return _read_novu(_Novu.model_validate_json(body))
     except ValidationError as error:
@@ -160,8 +199,34 @@ def answer(sender: Sender, message: GatewayMessage) -> dict[str, Any]:
     return {**told, "data": told} if sender == "novu" else told
 
 
-def check_signature(header: str, body: bytes, key: str, *, now_s: int) -> None:
-    """Checks ZITADEL's signature. Raises `GatewaySignatureInvalid`."""
+def refusal_in_answer(error: ApiError) -> dict[str, Any]:
+    """How Supabase is refused: it shows the message of an answer with status 200, and of any other only the
+    status, as an error of its own server."""
+    return {"error": {"http_code": error.status, "message": error.message}}
+
+
+def check_signature(
+    sender: Sender, headers: Mapping[str, str], body: bytes, key: str, *, now_s: int
+) -> None:
+    """Checks the signature of a sender that signs. Raises `GatewaySignatureInvalid`."""
+    if sender == "supabase":
+        _check_standard(headers, body, key, now_s)
+    else:
+        _check_zitadel(headers.get(SIGNATURE, ""), body, key, now_s)
+
+
+def _check_standard(headers: Mapping[str, str], body: bytes, key: str, now_s: int) -> None:
+    # Supabase separates several by a comma and a space, the standard by a space.
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    given = {name: headers.get(name, "").replace(", ", " ") for name in names}
+    time = given["webhook-timestamp"]
+    if len(time) > 12 or not verify_standard(given, body, key):
+        raise GatewaySignatureInvalid
+    if abs(now_s - int(time)) > TOLERANCE_S:
+        raise GatewaySignatureInvalid
+
+
+def _check_zitadel(header: str, body: bytes, key: str, now_s: int) -> None:
     pairs = [part.strip().partition("=")[::2] for part in header.split(",")]
     [time, *_] = [value for name, value in pairs if name == "t"] or [""]
     if not time.isascii() or not time.isdecimal() or len(time) > 12:
@@ -221,6 +286,45 @@ def _read_novu(posted: _Novu) -> Submitted:
     # Two messages with one text are two messages; Novu gives each an id.
     once = None if posted.id is None else _digest(posted.id.encode())
     return Submitted(to=posted.to, once=once, text=posted.content)
+
+
+def _read_supabase(posted: _Supabase, body: bytes) -> Submitted:
+    user, sms = posted.user, posted.sms
+    to = sms.phone or user.phone
+    if len(to) < 3:
+        raise ValidationFailed("give a phone number", field="sms.phone")
+    purpose: Purpose = "sign_in"
+    if sms.sms_type == "mfa":
+        purpose = "mfa_verification"
+    elif user.new_phone and user.new_phone == to:
+        purpose = "bind_new_identifier"
+    return Submitted(to=to, once=_digest(body), code=sms.otp.strip(), purpose=purpose)
+
+
+def _at_paths(body: bytes, paths: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a body of any form, with those that have a path from there."""
+    try:
+        posted = read_json(body)
+    except (ValueError, RecursionError):
+        raise BadRequest("the body must be JSON") from None
+    found = dict(posted) if isinstance(posted, dict) else {}
+    for name, path in paths.items():
+        found[name] = value = _at(posted, path)
+        if name == "to" and value is None:
+            raise ValidationFailed("there is nothing at {path} in the body", path=path, field=name)
+    return found
+
+
+def _at(value: Any, path: str) -> Any:
+    """What is there; None where nothing is. Codes and numbers may be written as JSON numbers."""
+    for step in path.split(".")[:MAX_DEPTH]:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isascii() and step.isdecimal():
+            value = next(iter(value[int(step) : int(step) + 1]), None)
+        else:
+            return None
+    return str(value) if type(value) is int else value
 
 
 def _read_generic(posted: _Generic, body: bytes) -> Submitted:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels import Channel, OutgoingMessage
-from msgsvc_core.channels.outbox import BotOutbox, OnComplete
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox, OnComplete
 from msgsvc_core.content.outgoing import Button
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
@@ -21,7 +21,7 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_gateway import store, texts
 from msgsvc_gateway.errors import GatewayRateLimited, GatewayRecipientUnreachable
 from msgsvc_gateway.models import Gateway, GatewayMessage, Submitted
-from msgsvc_gateway.recipients import Recipients, hint, normalized
+from msgsvc_gateway.recipients import Recipients, hint
 from msgsvc_gateway.settings import GatewaySettings
 
 #: What is charged for (hook `charge`).
@@ -180,7 +180,7 @@ class GatewaySending:
         Raises `ValidationFailed`, `GatewayRecipientUnreachable`, `GatewayRateLimited`, `BillingBlocked`.
         """
         project_id, gateway_id = gateway.project_id, gateway.gateway_id
-        to = normalized(submitted.to)
+        to = self._recipients.normalized(submitted.to)
         to_hash = self._secrets.keyed_hash("gateway recipient", to)
         await tx.lock(f"gateway {gateway_id} to {to_hash}")
         if submitted.once is not None:

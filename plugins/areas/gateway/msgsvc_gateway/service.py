@@ -12,14 +12,18 @@ from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import SecretBox, digest
 from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_core.security.signing import is_standard_secret
 from msgsvc_gateway import store
 from msgsvc_gateway.models import (
+    SIGNING,
     CreateGatewayBody,
     Gateway,
     GatewayMessage,
+    GatewayPaths,
     Sender,
     UpdateGatewayBody,
 )
+from msgsvc_gateway.senders import SUPABASE_VERSION
 from msgsvc_gateway.settings import GatewaySettings
 
 SIGNING_KEYS = SealedColumn(
@@ -27,7 +31,7 @@ SIGNING_KEYS = SealedColumn(
     column="signing_key",
     key=("project_id", "gateway_id"),
     bound_to=("project_id", "gateway_id"),
-    holds="{count} key(s) with which ZITADEL signs its requests",
+    holds="{count} key(s) with which ZITADEL or Supabase signs its requests",
     if_lost="requests to these gateways are refused; enter the keys again",
 )
 
@@ -56,11 +60,12 @@ class Gateways:
     async def create(self, tx: Tx, project_id: str, body: CreateGatewayBody) -> tuple[Gateway, str]:
         """A new gateway and its URL, which can't be read again.
 
-        Raises `ValidationFailed` for an unknown channel, or one that is named twice, and for a signing key of
-        a sender that does not sign; `Conflict` at the limit.
+        Raises `ValidationFailed` for an unknown channel, or one that is named twice, for a signing key of a
+        sender that does not sign, and for paths of one whose body is known; `Conflict` at the limit.
         """
         self._check(project_id, body.channels)
-        self._check_signs(body.sender, body.signing_key)
+        signing_key = _read_key(body.sender, body.signing_key)
+        paths = _read_paths(body.sender, body.paths)
         await tx.lock(f"gateways of {project_id}")
         limit = self._settings.gateways_per_project
         if await store.count(tx, project_id) >= limit:
@@ -72,7 +77,8 @@ class Gateways:
             name=body.name,
             sender=body.sender,
             channels=tuple(body.channels),
-            signing_key=self._seal(project_id, gateway_id, body.signing_key),
+            signing_key=self._seal(project_id, gateway_id, signing_key),
+            paths=paths,
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
@@ -110,10 +116,12 @@ class Gateways:
         if "channels" in changes:
             self._check(project_id, changes["channels"])
             changes["channels"] = to_json(changes["channels"])
+        sender = (await self.get(tx, project_id, gateway_id)).sender
         if "signing_key" in changes:
-            gateway = await self.get(tx, project_id, gateway_id)
-            self._check_signs(gateway.sender, body.signing_key)
-            changes["signing_key"] = self._seal(project_id, gateway_id, body.signing_key)
+            key = _read_key(sender, body.signing_key)
+            changes["signing_key"] = self._seal(project_id, gateway_id, key)
+        if "paths" in changes:
+            changes["paths"] = to_json(_read_paths(sender, body.paths))
         now_ms = self._clock.now_ms()
         return _known(await store.update(tx, project_id, gateway_id, changes, now_ms), gateway_id)
 
@@ -167,10 +175,6 @@ class Gateways:
                 raise ValidationFailed("{name!r} is named twice", field="channels", name=name)
             self._channels.check_name(project_id, name)
 
-    def _check_signs(self, sender: Sender, key: str | None) -> None:
-        if key is not None and sender != "zitadel":
-            raise ValidationFailed("only ZITADEL signs its requests", field="signing_key")
-
     def _seal(self, project_id: str, gateway_id: str, key: str | None) -> str | None:
         if key is None:
             return None
@@ -178,6 +182,27 @@ class Gateways:
 
     def _url(self, gateway: Gateway, secret: str) -> str:
         return f"{self.address(gateway)}/{secret}"
+
+
+def _read_key(sender: Sender, key: str | None) -> str | None:
+    """The key as it is stored: Supabase's without the version before it."""
+    if key is None:
+        return None
+    if sender not in SIGNING:
+        raise ValidationFailed("only ZITADEL and Supabase sign their requests", field="signing_key")
+    if sender != "supabase":
+        return key
+    secret = key.strip().removeprefix(SUPABASE_VERSION)
+    if not is_standard_secret(secret):
+        raise ValidationFailed("must be a secret such as v1,whsec_...", field="signing_key")
+    return secret
+
+
+def _read_paths(sender: Sender, paths: GatewayPaths | None) -> dict[str, str]:
+    found = {} if paths is None else paths.model_dump(exclude_none=True)
+    if found and sender != "generic":
+        raise ValidationFailed("only a generic gateway has paths", field="paths")
+    return found
 
 
 def _known(gateway: Gateway | None, gateway_id: str) -> Gateway:

@@ -9,7 +9,7 @@ from msgsvc_core.db.sql import array_param, in_array, limited_delete
 from msgsvc_gateway.models import Gateway, GatewayMessage
 
 _GATEWAY = (
-    "project_id, gateway_id, name, sender, channels, signing_key, created_at_ms, updated_at_ms,"
+    "project_id, gateway_id, name, sender, channels, signing_key, paths, created_at_ms, updated_at_ms,"
     " old_secret_until_ms"
 )
 _MESSAGE = (
@@ -37,6 +37,7 @@ async def insert(tx: Tx, gateway: Gateway, secret_digest: str) -> None:
             "sender": gateway.sender,
             "channels": json.dumps(gateway.channels),
             "signing_key": gateway.signing_key,
+            "paths": json.dumps(dict(gateway.paths)),
             "secret_digest": secret_digest,
             "created_at_ms": gateway.created_at_ms,
             "updated_at_ms": gateway.updated_at_ms,
@@ -309,6 +310,7 @@ def _gateway(row: Row) -> Gateway:
         sender=row["sender"],
         channels=tuple(_names(row["channels"])),
         signing_key=row["signing_key"],
+        paths=json.loads(row["paths"]),
         created_at_ms=row["created_at_ms"],
         updated_at_ms=row["updated_at_ms"],
         old_secret_until_ms=row["old_secret_until_ms"],

@@ -75,6 +75,7 @@ async def test_a_gateway_is_added_and_its_url_shown_once(
         ("zitadel", ["/admin/v1/sms/http", "$ID/_activate", "not checked"]),
         ("logto", ["HTTP SMS", "<dt>Endpoint</dt>"]),
         ("novu", ["<dt>Id Path</dt>", "X-API-KEY"]),
+        ("supabase", ["Send SMS", "/compat/supabase/…", "GOTRUE_HOOK_SEND_SMS_SECRETS"]),
         ("generic", ["/compat/generic/…", "sign_in", "402913"]),
     ],
 )
@@ -135,6 +136,25 @@ async def test_a_gateway_is_changed_and_deleted(
     assert (kept["has_signing_key"], unsigned["has_signing_key"]) == (True, False)
     assert deleted.headers["location"].endswith("/gateways")
     assert (await owner.get(path)).status_code == 404
+
+
+async def test_paths_of_a_generic_gateway_are_entered_and_cleared(
+    owner: Visitor, make: Make, client: AsyncClient
+) -> None:
+    path = f"/gateways/{(await make('generic'))['gateway_id']}"
+    typed = {"name": "X", "channel0": "messenger_a"}
+    form = await owner.get(f"{path}/edit")
+    await owner.post(f"{path}/edit", {**typed, "path_to": " user.phone ", "path_code": "sms.otp"})
+    entered, shown = await only_gateway(client), await owner.get(path)
+    wrong = await owner.post(f"{path}/edit", {**typed, "path_to": "user phone"})
+    await owner.post(f"{path}/edit", typed)
+
+    assert 'name="path_to"' in form.text
+    assert entered["paths"] == {"to": "user.phone", "code": "sms.otp"}
+    assert "<code>sms.otp</code>" in shown.text
+    assert wrong.status_code == 400
+    assert "user phone" in wrong.text
+    assert (await only_gateway(client))["paths"] is None
 
 
 async def test_the_url_is_replaced(

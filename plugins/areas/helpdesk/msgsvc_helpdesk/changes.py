@@ -16,10 +16,10 @@ from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store
-from msgsvc_helpdesk.assignment import Assignment
 from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
+from msgsvc_helpdesk.service_levels.clocks import Followed, SlaClocks
 from msgsvc_helpdesk.settings import HelpdeskSettings
-from msgsvc_helpdesk.sla import Followed, SlaClocks
+from msgsvc_helpdesk.team.assignment import Assignment
 
 #: What a ticket's service level clocks follow.
 FOLLOWED = frozenset(
@@ -125,11 +125,11 @@ class TicketChanges:
             await store.update(tx, project_id, ticket.ticket_id, told)
             await self.emit(tx, ticket, names.UNANSWERED)
 
-    async def look_at_targets(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+    async def check_targets(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Emits which targets are due soon or missed, once for each run of one."""
         ticket = await store.lock(tx, project_id, ticket_id)
         if ticket is not None:
-            await self._tell_targets(tx, ticket, await self.sla.look(tx, ticket))
+            await self._tell_targets(tx, ticket, await self.sla.check(tx, ticket))
 
     async def refresh_targets(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Has a ticket follow changed settings of service levels and business hours."""

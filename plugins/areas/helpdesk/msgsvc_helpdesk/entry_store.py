@@ -71,6 +71,21 @@ async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Entry
     return found[0] if found else None
 
 
+async def ticket_of_refs(
+    tx: Tx, project_id: str, bot: str, chat_id: str, message_refs: Sequence[str]
+) -> str | None:
+    """The ticket with the latest of a customer's messages in a chat, by their messenger references."""
+    if not message_refs:
+        return None
+    these, params = any_of("message_ref", "refs", message_refs, tx.dialect)
+    found: str | None = await tx.fetch_val(
+        "SELECT ticket_id FROM helpdesk_entries WHERE project_id = :project_id AND bot = :bot"
+        f" AND chat_id = :chat_id AND {these} ORDER BY entry_id DESC LIMIT 1",
+        {"project_id": project_id, "bot": bot, "chat_id": chat_id, **params},
+    )
+    return found
+
+
 async def ticket_of_message(tx: Tx, project_id: str, message_id: str) -> str | None:
     """The ticket in which a message of the core is an agent's reply."""
     found: str | None = await tx.fetch_val(

@@ -17,7 +17,7 @@ from msgsvc_helpdesk.models import (
     TicketId,
     TicketNumber,
 )
-from msgsvc_helpdesk.sla_models import TargetName
+from msgsvc_helpdesk.service_levels.models import TargetName
 
 CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"
 ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unanswered_24h"
@@ -91,6 +91,7 @@ HELPDESK_EVENTS = (
         TicketFields,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Opened a ticket"),
     ),
     EventSpec(
         REPLIED,
@@ -99,6 +100,7 @@ HELPDESK_EVENTS = (
         Replied,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Got an answer to a ticket"),
     ),
     EventSpec(
         STATUS_CHANGED,
@@ -106,6 +108,7 @@ HELPDESK_EVENTS = (
         StatusChanged,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket changed"),
     ),
     EventSpec(
         ASSIGNED,
@@ -113,6 +116,7 @@ HELPDESK_EVENTS = (
         TicketFields,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket assigned"),
     ),
     EventSpec(
         CLOSED,
@@ -120,6 +124,7 @@ HELPDESK_EVENTS = (
         Closed,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket closed"),
     ),
     EventSpec(
         CSAT_RECEIVED,
@@ -127,6 +132,7 @@ HELPDESK_EVENTS = (
         CsatReceived,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Rated a ticket"),
     ),
     EventSpec(
         UNANSWERED,
@@ -135,6 +141,7 @@ HELPDESK_EVENTS = (
         TicketFields,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket unanswered for a day"),
     ),
     EventSpec(
         DUE_SOON,
@@ -142,6 +149,7 @@ HELPDESK_EVENTS = (
         ServiceLevel,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket is due soon"),
     ),
     EventSpec(
         BREACHED,
@@ -150,5 +158,6 @@ HELPDESK_EVENTS = (
         ServiceLevel,
         subscriber_is_optional=True,
         group="people",
+        title=lambda _, _data: _("Ticket is overdue"),
     ),
 )

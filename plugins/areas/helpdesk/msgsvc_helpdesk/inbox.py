@@ -7,8 +7,8 @@ from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_helpdesk import inbox_store, store
 from msgsvc_helpdesk.models import InboxQuery, Ticket
+from msgsvc_helpdesk.service_levels.clocks import SlaClocks
 from msgsvc_helpdesk.settings import HelpdeskSettings
-from msgsvc_helpdesk.sla import SlaClocks
 
 #: Beyond it tickets are "many": a page never counts them all.
 MOST_COUNTED = 100

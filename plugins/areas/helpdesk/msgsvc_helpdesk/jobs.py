@@ -9,13 +9,13 @@ from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
-from msgsvc_helpdesk import removing, sla_store, store
+from msgsvc_helpdesk import removing, store
 from msgsvc_helpdesk.agents.notifications import GONE_JOB, AgentNotifications
 from msgsvc_helpdesk.inbox_store import WAITING
 from msgsvc_helpdesk.models import Status
 from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.service_levels.settings import REFRESH_JOB
 from msgsvc_helpdesk.settings import HelpdeskSettings
-from msgsvc_helpdesk.sla_settings import REFRESH_JOB
 
 LOOK = "helpdesk.look"
 
@@ -54,7 +54,7 @@ class TicketJobs:
 
     @property
     def specs(self) -> Sequence[JobSpec]:
-        look = JobSpec(
+        timed = JobSpec(
             LOOK,
             self.run_due,
             every_s=self._settings.look_s,
@@ -63,7 +63,7 @@ class TicketJobs:
         )
         purge = JobSpec("helpdesk.purge", self.purge, every_s=3600)
         return (
-            look,
+            timed,
             purge,
             JobSpec(GONE_JOB, self.unassign_left),
             JobSpec(REFRESH_JOB, self.refresh_targets),
@@ -85,8 +85,8 @@ class TicketJobs:
         )
         await _each(
             ctx,
-            lambda tx: sla_store.find_due(tx, now_ms, BATCH),
-            self._tickets.look_at_targets,
+            lambda tx: self._tickets.sla.find_due(tx, now_ms, BATCH),
+            self._tickets.check_targets,
         )
 
     async def _reschedule(self, tx: Tx, _job: Job, _error: str) -> None:
@@ -106,7 +106,7 @@ class TicketJobs:
         after = ""
         while True:
             async with ctx.reading() as tx:
-                found = await sla_store.list_unfinished(tx, project_id, status, after, BATCH)
+                found = await store.list_unfinished(tx, project_id, status, after, BATCH)
             if not found:
                 return
             for ticket_id in found:

@@ -14,8 +14,7 @@ from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.errors import BadRequest, InvalidValue
 from msgsvc_core.kernel.values import value_object, whole_number
-from msgsvc_core.messages.bodies import MediaBody
-from msgsvc_core.messages.fields import MessageText
+from msgsvc_core.messages.content import MediaBody, MessageText
 from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]
@@ -235,6 +234,11 @@ class CustomerMessage:
     files_digest: str | None = None
     #: The thread of the chat in which they wrote, where the messenger has threads.
     thread: str | None = None
+    #: Its subject, of at most `SUBJECT_LENGTH` characters, the messages that it refers to, and whether it
+    #: begins a conversation, on a channel whose messages have subjects.
+    subject: str = ""
+    refers_to: tuple[str, ...] = ()
+    begins: bool = False
 
 
 @value_object
@@ -328,6 +332,8 @@ class OpenTicketBody(RequestModel):
 
     @model_validator(mode="after")
     def _one_customer(self) -> "OpenTicketBody":
+        """With the channel `virtual`: neither `subscriber_id` nor `external_id`; on other channels: neither
+        `name` nor `email`."""
         ids = {"subscriber_id": self.subscriber_id, "external_id": self.external_id}
         if self.channel == VIRTUAL and (named := [name for name in sorted(ids) if ids[name]]):
             raise wrong_field(named[0], "can't stand beside channel virtual")
@@ -381,6 +387,8 @@ class ReplyBody(RequestModel):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> "ReplyBody":
+        """Either `text` or `canned` is given; `variables` are for `canned`. At most one of `media` and
+        `file_id` is given."""
         if self.canned is None:
             if self.text is None:
                 raise wrong_field("text", "is required, unless canned is given")

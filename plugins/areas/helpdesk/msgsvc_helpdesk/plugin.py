@@ -17,34 +17,34 @@ from msgsvc_core.members import Member
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.tickets import TicketRequest
-from msgsvc_helpdesk import view_store
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.inbound import AgentBot
 from msgsvc_helpdesk.agents.jobs import SentNotes
 from msgsvc_helpdesk.agents.notifications import AgentNotifications
-from msgsvc_helpdesk.away import AwayMessages
 from msgsvc_helpdesk.blocklist import Blocklist
-from msgsvc_helpdesk.bulk import TicketBulkActions
-from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
+from msgsvc_helpdesk.correspondence import Correspondence
+from msgsvc_helpdesk.customers.away import AwayMessages
+from msgsvc_helpdesk.customers.inbound import HelpdeskBot
+from msgsvc_helpdesk.customers.ratings import RatingRequests, Ratings
+from msgsvc_helpdesk.customers.threads import OpenedThreads
 from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.dashboard.conversation import Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList
 from msgsvc_helpdesk.dashboard.presence import Presence
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
-from msgsvc_helpdesk.hours import DeskHours
-from msgsvc_helpdesk.inbound import HelpdeskBot
 from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.jobs import TicketJobs
 from msgsvc_helpdesk.personal_data import PERSONAL_DATA
-from msgsvc_helpdesk.rating import RatingRequests, Ratings
 from msgsvc_helpdesk.routes import router
 from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
+from msgsvc_helpdesk.service_levels.settings import SlaSettings
 from msgsvc_helpdesk.settings import HelpdeskSettings
-from msgsvc_helpdesk.sla_settings import SlaSettings
-from msgsvc_helpdesk.threads import OpenedThreads
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 HERE = Path(__file__).parent
 
@@ -84,6 +84,7 @@ class HelpdeskPlugin:
         jobs: TicketJobs,
         threads: OpenedThreads,
         bulk_actions: TicketBulkActions,
+        viewers: TicketViewers,
         services: Mapping[type, Any],
         rules: Sequence[InboundRule],
     ) -> None:
@@ -96,6 +97,7 @@ class HelpdeskPlugin:
         self._jobs = jobs
         self._threads = threads
         self._bulk_actions = bulk_actions
+        self._viewers = viewers
         self._services = services
         self._rules = rules
 
@@ -149,7 +151,7 @@ class HelpdeskPlugin:
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         """Reassigns tickets of members who no longer answer customers, and forgets what they have seen."""
         if after is None or after.status != "active":
-            await view_store.forget(tx, before.project_id, before.member_id)
+            await self._viewers.forget(tx, before.project_id, before.member_id)
         await self._notifications.on_member_changed(tx, before, after)
 
 
@@ -161,6 +163,7 @@ def register_personal_data() -> Sequence[PersonalData]:
 @hookimpl
 def create_plugin(context: PluginContext) -> HelpdeskPlugin:
     settings = context.settings(HelpdeskSettings)
+    correspondence = Correspondence(channels=context.channels, messages=context.messages)
     tickets = Tickets(
         clock=context.clock,
         events=context.events,
@@ -173,6 +176,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             subscribers=context.subscribers,
             files=context.files,
             messages=context.messages,
+            correspondence=correspondence,
         ),
         settings=settings,
     )
@@ -204,6 +208,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         outbox=context.outbox,
         projects=context.projects,
         subscribers=context.subscribers,
+        correspondence=correspondence,
         settings=settings,
     )
     ratings = Ratings(
@@ -215,6 +220,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         tickets=tickets,
         settings=settings,
     )
+    viewers = TicketViewers(clock=context.clock)
     sla = SlaSettings(jobs=context.jobs)
     hours = DeskHours(sla=sla)
     customers = HelpdeskBot(
@@ -265,6 +271,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         ),
         threads=OpenedThreads(outbox=context.outbox),
         bulk_actions=bulk_actions,
+        viewers=viewers,
         services={
             Tickets: tickets,
             TicketBulkActions: bulk_actions,
@@ -274,18 +281,17 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             Ratings: ratings,
             DeskHours: hours,
             SlaSettings: sla,
-            **_for_handlers(context, tickets, settings),
+            **_for_handlers(context, tickets, viewers, settings),
         },
         rules=[*customers.rules(), *agents.rules(), *ratings.rules()],
     )
 
 
 def _for_handlers(
-    context: PluginContext, tickets: Tickets, settings: HelpdeskSettings
+    context: PluginContext, tickets: Tickets, viewers: TicketViewers, settings: HelpdeskSettings
 ) -> Mapping[type, Any]:
     """What endpoints and pages alone ask for."""
     inbox = Inbox(clock=context.clock, sla=tickets.sla, settings=settings)
-    viewers = TicketViewers(clock=context.clock)
     return {
         Blocklist: Blocklist(clock=context.clock, subscribers=context.subscribers),
         CannedAnswers: CannedAnswers(clock=context.clock, config=context.config, settings=settings),

@@ -5,7 +5,8 @@ from itertools import chain
 
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
-from msgsvc_helpdesk import entry_store, sla_store, store, thread_store
+from msgsvc_helpdesk import entry_store, store, thread_store
+from msgsvc_helpdesk.service_levels.clocks import stop_clocks
 
 
 async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
@@ -71,7 +72,7 @@ async def empty(
             "erased_at_ms": now_ms,
         }
         await store.update(tx, project_id, ticket_id, nothing)
-    await sla_store.stop(tx, project_id, ticket_ids)
+    await stop_clocks(tx, project_id, ticket_ids)
     found = await entry_store.files_of(tx, project_id, ticket_ids)
     await files.remove(tx, project_id, found)
     await entry_store.delete_of(tx, project_id, ticket_ids)

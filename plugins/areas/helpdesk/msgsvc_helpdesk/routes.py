@@ -19,8 +19,10 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import bulk_routes, desk_routes, hours_routes, sla_routes, team_routes
-from msgsvc_helpdesk.canned import CannedAnswers
+from msgsvc_helpdesk import blocklist_routes, team_routes
+from msgsvc_helpdesk.bulk_actions import routes as bulk_routes
+from msgsvc_helpdesk.canned_answers import routes as canned_answer_routes
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
@@ -43,6 +45,8 @@ from msgsvc_helpdesk.models import (
     TicketTagsBody,
 )
 from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.service_levels import hours_routes
+from msgsvc_helpdesk.service_levels import routes as sla_routes
 from msgsvc_helpdesk.stats import stats_of
 from msgsvc_helpdesk.views import (
     ReplyAnswer,
@@ -86,14 +90,14 @@ async def open_ticket(
     """Opens a ticket for a subscriber, or with `channel: "virtual"` for a customer without messenger."""
     subscriber_id = None
     if body.channel != VIRTUAL:
-        receiver = await subscribers.get_recipient(
+        recipient = await subscribers.get_recipient(
             ctx.project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
             channel=body.channel,
             tx=ctx.tx,
         )
-        subscriber_id = receiver.subscriber_id
+        subscriber_id = recipient.subscriber_id
     tickets.check_text(body.text)
     opening = Opening(
         source="api",
@@ -286,6 +290,13 @@ async def _messages_of(
 
 router.endpoints += [
     endpoint
-    for part in (bulk_routes, desk_routes, team_routes, hours_routes, sla_routes)
+    for part in (
+        bulk_routes,
+        canned_answer_routes,
+        blocklist_routes,
+        team_routes,
+        hours_routes,
+        sla_routes,
+    )
     for endpoint in part.router.endpoints
 ]

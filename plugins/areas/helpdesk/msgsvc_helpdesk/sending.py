@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.channels.words import close_question
+from msgsvc_core.channels.buttons.fallbacks import close_question
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
@@ -12,6 +12,7 @@ from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import thread_store
+from msgsvc_helpdesk.correspondence import Correspondence
 from msgsvc_helpdesk.models import AgentReply, Ticket
 
 
@@ -19,13 +20,20 @@ class ReplySender:
     """Sends replies through the core, to customers with a messenger."""
 
     def __init__(
-        self, *, config: Settings, subscribers: Subscribers, files: Files, messages: Messages
+        self,
+        *,
+        config: Settings,
+        subscribers: Subscribers,
+        files: Files,
+        messages: Messages,
+        correspondence: Correspondence,
     ) -> None:
         self._default_lang = config.default_lang
         self._text_length = config.limits.text_length
         self._subscribers = subscribers
         self._files = files
         self._messages = messages
+        self._correspondence = correspondence
 
     async def lang_of(self, tx: Tx, ticket: Ticket) -> str:
         """The language that a ticket's customer reads; the service's where it is not known."""
@@ -39,8 +47,9 @@ class ReplySender:
         if len(text) > most:
             raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
 
-    async def send(self, tx: Tx, ticket: Ticket, reply: AgentReply) -> str:
-        """Queues an answer to the subscriber; returns the id of the core's message.
+    async def send(self, tx: Tx, ticket: Ticket, reply: AgentReply, *, by_person: bool) -> str:
+        """Queues an answer to the subscriber; returns the id of the core's message. `by_person` is set for
+        the words of a member; a program may answer by the API.
 
         Raises `Conflict` for a customer who cannot be reached and for a file that is not here yet, and what
         `POST /v1/send` raises for a message that cannot be sent.
@@ -66,6 +75,14 @@ class ReplySender:
         thread = await thread_store.find_of(
             tx, ticket.project_id, ticket.ticket_id, customer.bot, customer.chat_id
         )
-        send = validate(SendBody, body)
-        message = await self._messages.queue(tx, ticket.project_id, send, thread=thread)
+        message = await self._messages.queue(
+            tx,
+            ticket.project_id,
+            validate(SendBody, body),
+            thread=thread,
+            in_reply_to=await self._correspondence.reply_target(
+                tx, ticket, customer.bot, customer.chat_id
+            ),
+            by_person=by_person,
+        )
         return message.message_id

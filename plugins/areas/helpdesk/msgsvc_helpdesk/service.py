@@ -178,15 +178,21 @@ class Tickets(TicketChanges):
         `about` is a message of the core that they reply to, which identifies the ticket if it belongs to
         one. Returns the ticket, and whether it was opened by this message. Two concurrent messages open one
         ticket. What is written in a thread goes to its ticket; a thread without one becomes that of a new
-        ticket, unless a ticket's is being opened.
+        ticket, unless a ticket's is being opened. A message that begins a conversation with a subject opens
+        a ticket, unless one with this subject takes it.
         """
         await tx.lock(f"tickets of {project_id} {subscriber_id}")
         found = await self._target_ticket(tx, project_id, subscriber_id, message, about)
         if found is not None:
             ticket = await self.lock(tx, project_id, found.ticket_id)
             if self._accepts_messages(ticket):
-                return await self._continue(tx, ticket, message), False
-        opening = Opening(source="message", message=message, subscriber_id=subscriber_id)
+                return await self._continue(tx, ticket, _with_subject(message, ticket)), False
+        opening = Opening(
+            source="message",
+            message=message,
+            subject=message.subject,
+            subscriber_id=subscriber_id,
+        )
         ticket = await self.open(tx, project_id, opening, CUSTOMER)
         await self._bind_thread(tx, ticket, message)
         return ticket, True
@@ -257,7 +263,10 @@ class Tickets(TicketChanges):
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
         self.check_text(reply.text)
-        message_id = None if ticket.is_virtual else await self._sender.send(tx, ticket, reply)
+        message_id = None
+        if not ticket.is_virtual:
+            by_person = actor.member_id is not None
+            message_id = await self._sender.send(tx, ticket, reply, by_person=by_person)
         entry = await self._insert_reply(tx, ticket, reply, actor, message_id)
         await self._billing.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
         now_ms = entry.created_at_ms
@@ -340,6 +349,27 @@ class Tickets(TicketChanges):
             if ticket and ticket.subscriber_id == subscriber_id and self._accepts_messages(ticket):
                 return ticket
         if message.thread is not None:
+            return None
+        if message.subject or message.refers_to:
+            return await self._ticket_of_conversation(tx, project_id, subscriber_id, message)
+        return await store.latest_of(tx, project_id, subscriber_id)
+
+    async def _ticket_of_conversation(
+        self, tx: Tx, project_id: str, subscriber_id: str, message: CustomerMessage
+    ) -> Ticket | None:
+        """The ticket with one of the messages that this one refers to, or else with its subject; the latest
+        for other messages but those that begin a conversation."""
+        named = await entry_store.ticket_of_refs(
+            tx, project_id, message.bot or "", message.chat_id or "", message.refers_to
+        )
+        known = None if named is None else await self.get(tx, project_id, named)
+        if known and known.subscriber_id == subscriber_id and self._accepts_messages(known):
+            return known
+        if message.subject:
+            known = await store.latest_of(tx, project_id, subscriber_id, subject=message.subject)
+            if known is not None and self._accepts_messages(known):
+                return known
+        if message.begins:
             return None
         return await store.latest_of(tx, project_id, subscriber_id)
 
@@ -449,6 +479,13 @@ def _beginning(message: CustomerMessage | None) -> str:
     """The first line of a text, as a subject."""
     lines = message.text.split("\n") if message is not None else []
     return next((line.strip() for line in lines if line.strip()), "")
+
+
+def _with_subject(message: CustomerMessage, ticket: Ticket) -> CustomerMessage:
+    """The message with its subject before its text, if it is another than that of its ticket."""
+    if not message.subject or message.subject == ticket.subject:
+        return message
+    return replace(message, text=f"{message.subject}\n\n{message.text}".strip())
 
 
 def _earlier(one: int | None, other: int | None) -> int | None:

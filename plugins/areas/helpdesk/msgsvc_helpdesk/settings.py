@@ -2,8 +2,11 @@
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import Section
-from msgsvc_helpdesk.desk_models import Method
+from msgsvc_core.config.sections import Section
+from msgsvc_helpdesk.team.models import Method
+
+#: How many times the budget of automatic answers those about a ticket have: a person may have several.
+TICKETS_AT_ONCE = 3
 
 
 class HelpdeskSettings(Section):

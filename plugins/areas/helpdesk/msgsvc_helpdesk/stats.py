@@ -2,7 +2,7 @@
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_helpdesk.sla import SlaClocks
+from msgsvc_helpdesk.service_levels.clocks import SlaClocks
 from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer, TargetShares
 
 PERCENTS = (50, 90, 95, 99)

@@ -113,15 +113,19 @@ async def find_by_source(tx: Tx, project_id: str, source: str, source_id: str) -
     return await _find(tx, project_id, condition, {"source": source, "source_id": source_id})
 
 
-async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | None:
+async def latest_of(
+    tx: Tx, project_id: str, subscriber_id: str, *, subject: str | None = None
+) -> Ticket | None:
     """The ticket that a subscriber's message belongs to: of those that are not closed the one with the
-    latest entry, else the one that was closed last."""
+    latest entry, else the one that was closed last. With `subject`, of those with this subject."""
+    of_subject = "" if subject is None else " AND t.subject = :subject"
     row = await tx.fetch_one(
         f"{select_tickets(tx.dialect)} WHERE t.project_id = :project_id"
-        " AND t.subscriber_id = :subscriber_id AND t.merged_into IS NULL"
+        f" AND t.subscriber_id = :subscriber_id AND t.merged_into IS NULL{of_subject}"
         " ORDER BY CASE WHEN t.closed_at_ms IS NULL THEN 0 ELSE 1 END,"
         " COALESCE(t.closed_at_ms, t.last_message_at_ms) DESC, t.ticket_id DESC LIMIT 1",
-        {"project_id": project_id, "subscriber_id": subscriber_id},
+        {"project_id": project_id, "subscriber_id": subscriber_id}
+        | ({} if subject is None else {"subject": subject}),
     )
     return None if row is None else read_ticket(row)
 
@@ -373,3 +377,15 @@ def read_ticket(row: Row) -> Ticket:
     """A ticket from a row of `select_tickets`."""
     values, tags = {column: row[column] for column in _COLUMNS}, row["tags"]
     return Ticket(**values, tags=tuple(sorted(tags.split(","))) if tags else ())
+
+
+async def list_unfinished(
+    tx: Tx, project_id: str, status: str, after: str, limit: int
+) -> list[str]:
+    """Ids of tickets with a status, from the one after `after` on."""
+    rows = await tx.fetch_all(
+        "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
+        " AND status = :status AND ticket_id > :after ORDER BY ticket_id LIMIT :most",
+        {"project_id": project_id, "status": status, "after": after, "most": limit},
+    )
+    return [row["ticket_id"] for row in rows]

@@ -4,8 +4,10 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.members.models import MemberId
-from msgsvc_helpdesk.assignment import Agent
-from msgsvc_helpdesk.desk_models import (
+from msgsvc_helpdesk.models import TicketRef
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.team.assignment import Agent
+from msgsvc_helpdesk.team.models import (
     AgentAnswer,
     AgentList,
     DeskSettings,
@@ -15,9 +17,7 @@ from msgsvc_helpdesk.desk_models import (
     ViewerAnswer,
     ViewerList,
 )
-from msgsvc_helpdesk.models import TicketRef
-from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 router = Router(area="helpdesk")
 
@@ -28,7 +28,7 @@ async def get_ticket_settings(ctx: Context, tickets: Tickets) -> DeskSettingsAns
     return DeskSettingsAnswer.of(await tickets.assignment.settings(ctx.tx, ctx.project_id))
 
 
-@router.put("/v1/tickets/settings", audited=True)
+@router.put("/v1/tickets/settings", audited=lambda _: _("Helpdesk settings changed"))
 async def update_ticket_settings(
     ctx: Context, body: DeskSettings, tickets: Tickets
 ) -> DeskSettingsAnswer:
@@ -44,7 +44,11 @@ async def list_ticket_agents(ctx: Context, tickets: Tickets) -> AgentList:
     return AgentList(data=[_shown(agent) for agent in agents])
 
 
-@router.put("/v1/tickets/agents/{member_id}", errors=(NotFound, ValidationFailed), audited=True)
+@router.put(
+    "/v1/tickets/agents/{member_id}",
+    errors=(NotFound, ValidationFailed),
+    audited=lambda _: _("Agent changed"),
+)
 async def update_ticket_agent(
     ctx: Context, member_id: MemberId, body: UpdateAgentBody, tickets: Tickets
 ) -> AgentAnswer:

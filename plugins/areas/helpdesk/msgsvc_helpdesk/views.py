@@ -11,9 +11,8 @@ from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, SubscriberId, Time, UpdatedAt
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.content.outgoing import Format
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.messages.answers import MediaAnswer
+from msgsvc_core.messages.content import MediaAnswer, MediaPart, TextPart
 from msgsvc_core.messages.fields import MessageStatus
 from msgsvc_core.messages.models import Message
 from msgsvc_core.plugins.tickets import Priority
@@ -28,9 +27,9 @@ from msgsvc_helpdesk.models import (
     TicketId,
     TicketNumber,
 )
-from msgsvc_helpdesk.service_levels import SlaClock, Target
-from msgsvc_helpdesk.sla import Ends
-from msgsvc_helpdesk.sla_models import SlaClockAnswer
+from msgsvc_helpdesk.service_levels.clocks import Ends
+from msgsvc_helpdesk.service_levels.models import SlaClockAnswer
+from msgsvc_helpdesk.service_levels.rules import SlaClock, Target
 
 
 class TicketAnswer(ResponseModel):
@@ -167,8 +166,8 @@ class AgentReplyDelivery(ResponseModel):
     )
 
 
-class TicketEntryAnswer(ResponseModel):
-    """A message or a note of a ticket."""
+class _EntryAuthor(ResponseModel):
+    """Which entry of a ticket it is, and who wrote it."""
 
     ticket_message_id: str = Field(
         description="Its id, in the order of time.", examples=["tmg_032aJfDzs7stSDw0obfd5c"]
@@ -180,12 +179,15 @@ class TicketEntryAnswer(ResponseModel):
         examples=[None],
     )
     internal: bool = Field(description="Whether it is a note, which the customer does not see.")
-    text: str = Field(description="What was said.", examples=["Where is my parcel?"])
-    format: Format = Field(description="How `text` is marked up.")
-    media: MediaAnswer | None = Field(
-        description="The file of a reply that the messenger fetches; null without one.",
-        examples=[None],
-    )
+
+
+class TicketEntryAnswer(
+    MediaPart[Annotated[MediaAnswer, Field(examples=[None])]],
+    TextPart[Annotated[str, Field(description="What was said.", examples=["Where is my parcel?"])]],
+    _EntryAuthor,
+):
+    """A message or a note of a ticket."""
+
     file_ids: list[str] = Field(
         description="Stored files, for `GET /v1/files/{file_id}`.", examples=[[]]
     )
@@ -204,7 +206,6 @@ class TicketEntryAnswer(ResponseModel):
 
     @classmethod
     def of(cls, entry: Entry, message: Message | None) -> "TicketEntryAnswer":
-        media = entry.media
         return cls(
             ticket_message_id=entry.entry_id,
             author=entry.author,
@@ -212,7 +213,7 @@ class TicketEntryAnswer(ResponseModel):
             internal=entry.internal,
             text=entry.text,
             format=entry.format,
-            media=media and MediaAnswer(type=media.type, url=media.url, filename=media.filename),
+            media=MediaAnswer.of(entry.media),
             file_ids=list(entry.file_ids),
             delivery=message
             and AgentReplyDelivery(

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_devkit import FakeClock
-from msgsvc_helpdesk.away import is_due
-from msgsvc_helpdesk.hours_models import HoursBody, Opening, business_hours
+from msgsvc_helpdesk.customers.away import is_due
+from msgsvc_helpdesk.service_levels.hours_models import HoursBody, Opening, business_hours
 
 from .conftest import Person, act, listed
 

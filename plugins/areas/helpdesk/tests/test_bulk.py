@@ -9,7 +9,7 @@ import pytest
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
-from msgsvc_helpdesk import bulk as bulk_actions
+from msgsvc_helpdesk.bulk_actions import actions
 
 from .conftest import LIMITS, PLUGINS, MakeMember, act, listed, post, refusal, told, virtual
 
@@ -111,7 +111,7 @@ async def test_all_are_assigned_and_unassigned_in_several_steps(
     member: MakeMember,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk_actions, "CHANGED", 2)
+    monkeypatch.setattr(actions, "CHANGED", 2)
     kim = await member("Kim")
     bulk = await post(client, PATH, action="assign", value=kim, all=True)
     await settled(service)
@@ -218,8 +218,8 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
     tickets: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk_actions, "CHANGED", 2)
-    work, calls = bulk_actions.TicketWork._change_one, 0
+    monkeypatch.setattr(actions, "CHANGED", 2)
+    work, calls = actions.TicketWork._change_one, 0
 
     async def break_off(*given: Any) -> None:
         nonlocal calls
@@ -228,7 +228,7 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
         if calls == 4:
             raise ConnectionError
 
-    monkeypatch.setattr(bulk_actions.TicketWork, "_change_one", break_off)
+    monkeypatch.setattr(actions.TicketWork, "_change_one", break_off)
     bulk = await post(client, PATH, action="set_status", value="pending", ticket_ids=tickets[:4])
     await settled(service)
     assert (await found(client, bulk))["done"] == 2

@@ -10,7 +10,7 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.plugins.tickets import TicketRequest
+from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -64,7 +64,7 @@ async def test_the_hook_opens_one_ticket_for_a_source(
     ids = []
     for _ in range(2):
         async with service.db.transaction() as tx:
-            ids.append(await service.open_ticket(tx, request))
+            ids.append(await service.get(TicketDesk).open(tx, request))
 
     [ticket] = await listed(client)
     assert ids == [ticket["ticket_id"]] * 2
@@ -84,7 +84,7 @@ async def test_the_hook_opens_none_for_who_is_on_the_blocklist(
 
     with pytest.raises(Conflict):
         async with service.db.transaction() as tx:
-            await service.open_ticket(tx, request)
+            await service.get(TicketDesk).open(tx, request)
 
     assert await listed(client) == []
 
@@ -102,7 +102,7 @@ async def test_the_hook_keeps_what_a_visitor_of_a_site_told_of_themselves(
     )
 
     async with service.db.transaction() as tx:
-        ticket_id = await service.open_ticket(tx, request)
+        ticket_id = await service.get(TicketDesk).open(tx, request)
 
     ticket = await whole(client, str(ticket_id))
     assert ticket["channel"] == "virtual"

@@ -117,6 +117,24 @@ async def test_who_came_by_no_link_is_answered_kindly(
     assert await listed(client) == []
 
 
+@pytest.mark.both_databases
+async def test_a_program_that_answers_everything_is_answered_within_a_budget(
+    client: httpx2.AsyncClient, service: Service, ann: Person, clock: FakeClock
+) -> None:
+    known = len(ann.messages)
+    for _ in range(48):
+        for _ in range(3):
+            await ann.write("I have received your message.")
+        clock.advance(3600)
+
+    assert len(ann.messages) - known == 2 * service.settings.limits.automatic_answers_per_day
+    withheld = await client.get("/metrics")
+    assert (
+        'msgsvc_automatic_answers_withheld_total{channel="messenger_a",kind="stranger"} 136.0'
+        in withheld.text
+    )
+
+
 async def test_who_has_left_is_told_how_to_come_back(
     client: httpx2.AsyncClient, bob: Person
 ) -> None:
@@ -129,6 +147,54 @@ async def test_who_has_left_is_told_how_to_come_back(
     assert await listed(client) == []
     found = await client.get(f"/v1/subscribers/{bob_id}")
     assert found.json()["status"] == "unsubscribed"
+
+
+@pytest.mark.both_databases
+async def test_who_seemed_unreachable_is_heard_and_subscribed_again(
+    client: httpx2.AsyncClient, service: Service, ann: Person, ann_id: str
+) -> None:
+    """A server's refusal may have been wrong: the person writes, so they are there."""
+    async with service.db.transaction() as tx:
+        await service.subscribers.block(
+            tx, "messenger_a", ann.user.user_id, reason="chat_not_found"
+        )
+
+    await ann.write("My order is late")
+
+    [ticket] = await listed(client)
+    assert await said(client, ticket) == ["My order is late"]
+    found = await client.get(f"/v1/subscribers/{ann_id}")
+    assert found.json()["status"] == "active"
+    feed = (await client.get("/v1/events")).json()["data"]
+    subscriptions = [one["event"] for one in feed if one["event"].startswith("subscription.")]
+    assert subscriptions == [
+        "subscription.created",
+        "subscription.deleted",
+        "subscription.created",
+    ]
+
+
+@pytest.mark.parametrize("failed_before", [False, True])
+async def test_who_stopped_the_bot_is_not_subscribed_by_writing(
+    client: httpx2.AsyncClient,
+    service: Service,
+    ann: Person,
+    ann_id: str,
+    failed_before: bool,
+) -> None:
+    async with service.db.transaction() as tx:
+        user_id = ann.user.user_id
+        if failed_before:
+            await service.subscribers.block(tx, "messenger_a", user_id, reason="chat_not_found")
+        await service.subscribers.block(
+            tx, "messenger_a", user_id, reason="user_blocked_bot", by_failure=False
+        )
+
+    await ann.write("My order is late")
+
+    assert await listed(client) == []
+    found = await client.get(f"/v1/subscribers/{ann_id}")
+    assert found.json()["status"] == "blocked"
 
 
 async def test_who_writes_to_a_projects_own_bot_is_subscribed_by_that(

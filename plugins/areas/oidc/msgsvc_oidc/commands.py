@@ -81,6 +81,20 @@ def create(
     pairwise: Annotated[
         bool, typer.Option("--pairwise", help="Tell it another `sub` than other hosts.")
     ] = False,
+    claims_in_id_token: Annotated[
+        bool,
+        typer.Option(
+            "--claims-in-id-token/--claims-in-userinfo-only",
+            help="Whether ID tokens have a person's name and other claims of the granted scopes.",
+        ),
+    ] = True,
+    introspects: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A client whose access tokens it may introspect. Can be repeated. Without a --grant-type"
+            " and a --redirect-uri it is an API that signs nobody in."
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
@@ -95,8 +109,12 @@ def create(
         "post_logout_redirect_uris": after_logout,
         "first_party": first_party,
         "subject_type": "pairwise" if pairwise else "public",
+        "introspects": introspects,
     }
-    body = validate(ClientBody, {name: value for name, value in asked.items() if value})
+    given = {name: value for name, value in asked.items() if value}
+    if introspects and not grant_type and not redirect_uri:
+        given["grant_types"] = []
+    body = validate(ClientBody, {**given, "claims_in_id_token": claims_in_id_token})
     shown = asyncio.run(_create(config, project_id, body))
     if as_json:
         typer.echo(json.dumps(shown, ensure_ascii=False))
@@ -181,18 +199,23 @@ def list_keys(config: ConfigOption = None, as_json: Json = False) -> None:
 
 @keys_app.command("rotate")
 def rotate_keys(config: ConfigOption = None, as_json: Json = False) -> None:
-    """Have the next key sign from now on, if it was published for as long as clients may cache keys."""
+    """Have the next key sign from now on, if it was published for as long as clients may cache keys.
+
+    Exits with 1 if none was rotated.
+    """
     keys = asyncio.run(_rotate_keys(config))
     if as_json:
         typer.echo(json.dumps({"data": [_plain_key(key) for key in keys]}))
-        return
-    for key in keys:
-        typer.echo(f"{key.key_id} signs from now on ({key.alg})")
+    else:
+        for key in keys:
+            typer.echo(f"{key.key_id} signs from now on ({key.alg})")
     if not keys:
         typer.echo(
             "no key was rotated: clients may not know the next one yet; `msgsvc oidc keys list` says "
-            "since when it is published"
+            "since when it is published",
+            err=True,
         )
+        raise typer.Exit(1)
 
 
 @keys_app.command("replace")

@@ -40,7 +40,7 @@ class SubscriberErasure:
         async with self._db.transaction() as tx:
             await self._end(tx, project_id, subscriber_id)
             await self._journal.forget_person(tx, project_id, subscriber_id)
-            await self._deliveries.forget_person(tx, project_id, subscriber_id)
+            await self._deliveries.forget_people(tx, project_id)
 
     async def _end(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
         await self._deliveries.person_left(tx, project_id, subscriber_id)

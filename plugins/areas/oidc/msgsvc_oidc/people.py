@@ -21,11 +21,18 @@ class People:
 
     async def get(self, grant: Grant) -> Person:
         """Raises `OAuthError` if the person was erased."""
+        found = await self.find(grant)
+        if found is None:
+            raise invalid_token("the person is no longer known")
+        return found
+
+    async def find(self, grant: Grant) -> Person | None:
+        """None for a person who was erased."""
         async with self._db.read() as tx:
             try:
                 found = await self._subscribers.get(tx, grant.project_id, grant.subscriber_id)
             except SubscriberNotFound:
-                raise invalid_token("the person is no longer known") from None
+                return None
             contacts = await self._contacts.find(tx, grant.project_id, grant.subscriber_id)
         return Person(
             first_name=found.first_name,

@@ -16,6 +16,7 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_oidc.apps.inbound import AppsCommand
+from msgsvc_oidc.authorization.sign_in_pages import SOURCE
 from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
@@ -136,6 +137,11 @@ class OidcPlugin:
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         await self._erasure.on_events(tx, events)
+
+    @hookimpl
+    async def on_sign_in_denied(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
+        if source == SOURCE:
+            await self._pages.authorizations.note_denial(tx, project_id, source_id)
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_oidc.protocol.clients import SigningAlg
 
 

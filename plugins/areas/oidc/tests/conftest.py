@@ -26,6 +26,9 @@ from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 CALLBACK = "https://app.example/callback"
 
+#: Clients of the project, in the API.
+PATH = "/v1/oidc/clients"
+
 #: A PKCE verifier, and its challenge.
 VERIFIER = "v" * 43
 CHALLENGE = (
@@ -189,7 +192,7 @@ class Registry:
 
     async def __call__(self, **changed: Any) -> dict[str, Any]:
         body = {"name": "Grafana", "redirect_uris": [CALLBACK], **changed}
-        response = await self.client.post("/v1/oidc/clients", json=body)
+        response = await self.client.post(PATH, json=body)
         assert response.status_code == 201, response.text
         self.made.append(response.json())
         return self.made[-1]

@@ -220,7 +220,21 @@ class TestBackChannelLogout:
         [found] = await journal(service, ann, client)
 
         assert found.status == "failed"
+        assert "redirect" in found.error
         assert len(receiver.requests) == 1
+
+    async def test_an_answer_that_leads_nowhere_is_called_no_redirect(
+        self, ann, register, receiver, service
+    ):
+        client = await register(first_party=True, backchannel_logout_uri=receiver.url)
+        tokens = await ann.tokens(client)
+        receiver.fail(304)
+
+        await sign_out(ann, tokens["id_token"])
+        await settled(service)
+        [found] = await journal(service, ann, client)
+
+        assert (found.status, found.error) == ("failed", "the client answered 304")
 
     async def test_who_takes_a_consent_back_is_signed_out_of_the_client(
         self, ann, register, receiver, service
@@ -243,9 +257,16 @@ class TestBackChannelLogout:
         assert "sid" not in claims
 
     @pytest.mark.both_databases
-    async def test_clients_hear_of_a_person_who_is_erased(self, ann, register, receiver, service):
-        client = await register(first_party=True, backchannel_logout_uri=receiver.url)
+    @pytest.mark.parametrize("kind", ["public", "pairwise"])
+    async def test_clients_hear_of_a_person_who_is_erased(
+        self, ann, register, receiver, service, kind
+    ):
+        """Afterwards the deliveries name nobody."""
+        client = await register(
+            first_party=True, backchannel_logout_uri=receiver.url, subject_type=kind
+        )
         tokens = await ann.tokens(client)
+        subject = ann.claims(tokens)["sub"]
 
         async with service.db.transaction() as tx:
             await service.subscribers.erase(tx, ann.project_id, ann.subscriber.subscriber_id)
@@ -253,9 +274,11 @@ class TestBackChannelLogout:
         [token] = tokens_of(receiver)
         async with service.db.read() as tx:
             left = await tx.fetch_val("SELECT COUNT(*) FROM oidc_grants")
+            rows = await tx.fetch_all("SELECT status, subject FROM oidc_logout_deliveries")
 
-        assert (await claims_of(ann, token))["sub"] == ann.subscriber.subscriber_id
+        assert (await claims_of(ann, token))["sub"] == subject
         assert left == 0
+        assert [(row["status"], row["subject"]) for row in rows] == [("delivered", "")]
         assert (await ann.userinfo(tokens["access_token"])).status_code == 401
 
     async def test_a_client_that_is_deleted_hears_of_nothing(

@@ -13,6 +13,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_devkit.web_servers import stop
 from msgsvc_devkit.work import settled
 from plugins.areas.oidc.tests.conftest import CALLBACK, FAST_KEYS
 
@@ -62,7 +63,7 @@ async def server() -> AsyncIterator[KeyServer]:
     host, port = runner.addresses[0][:2]
     found.url = f"http://{host}:{port}/jwks"
     yield found
-    await runner.cleanup()
+    await stop(runner)
 
 
 @pytest.fixture

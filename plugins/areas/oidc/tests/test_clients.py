@@ -2,9 +2,7 @@
 
 import pytest
 
-from plugins.areas.oidc.tests.conftest import CALLBACK
-
-PATH = "/v1/oidc/clients"
+from plugins.areas.oidc.tests.conftest import CALLBACK, PATH
 
 
 @pytest.fixture
@@ -109,6 +107,38 @@ async def test_the_only_secret_can_not_be_deleted_and_another_can(client, regist
 
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert deleted.status_code == 204
+
+
+async def test_a_secret_comes_in_the_form_only_from_a_client_that_is_registered_for_it(
+    ann, client, register
+):
+    made = await register()
+    by_form = {**made, "token_endpoint_auth_method": "client_secret_post"}
+    refused = await ann.exchange(by_form, await ann.code(made))
+    logged = await ann.outcomes(made)
+    changed = await client.put(
+        f"{PATH}/{made['client_id']}", json={"token_endpoint_auth_method": "client_secret_post"}
+    )
+    # The header is for every client with a secret (RFC 6749, section 2.3.1).
+    taken = [await ann.exchange(each, await ann.code(made)) for each in (by_form, made)]
+
+    assert (refused.status_code, refused.json()["error"]) == (401, "invalid_client")
+    assert refused.json()["error_description"] == (
+        "the client is registered for client_secret_basic, and used the form"
+    )
+    assert logged[0] == ("token", "invalid_client")
+    assert changed.json()["token_endpoint_auth_method"] == "client_secret_post"
+    assert [answer.status_code for answer in taken] == [200, 200]
+
+
+async def test_a_client_without_a_secret_stays_without(client, register):
+    made = await register(token_endpoint_auth_method="none")
+    refused = await client.put(
+        f"{PATH}/{made['client_id']}", json={"token_endpoint_auth_method": "client_secret_basic"}
+    )
+
+    assert refused.status_code == 400
+    assert "token_endpoint_auth_method" in refused.json()["error"]
 
 
 async def test_an_app_has_no_secret_to_rotate(client, register):

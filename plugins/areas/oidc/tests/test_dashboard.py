@@ -10,7 +10,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.dashboard import Visitor as DashboardVisitor
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_oidc import plugin
-from plugins.areas.oidc.tests.conftest import CALLBACK, Registry, Visitor
+from plugins.areas.oidc.tests.conftest import CALLBACK, PATH, Registry, Visitor
 from plugins.areas.oidc.tests.sign_ins import ScriptedSignIns
 
 #: What somebody might try to have a page run.
@@ -133,6 +133,54 @@ async def test_a_client_is_changed_and_deleted(owner: DashboardVisitor, register
     assert after["backchannel_logout_uri"] == "https://app.example/logout"
     assert deleted.headers["location"].endswith("/oidc")
     assert (await owner.get(path_of(client))).status_code == 404
+
+
+async def test_an_api_is_added_that_introspects_tokens_of_another_client(
+    owner: DashboardVisitor, register: Registry
+) -> None:
+    page = await register(name="Page", token_endpoint_auth_method="none")
+    form = await owner.get("/oidc/new")
+    added = await owner.post(
+        "/oidc/new",
+        {
+            "name": "API",
+            "auth_method": "client_secret_post",
+            "signing_alg": "ES256",
+            "introspects": page["client_id"],
+        },
+    )
+    api, _ = (await register.client.get(PATH)).json()["data"]
+    shown, edit = await owner.get(path_of(api)), await owner.get(f"{path_of(api)}/edit")
+    changed = await owner.post(
+        f"{path_of(api)}/edit", {"name": "API", "auth_method": "client_secret_basic"}
+    )
+    [after, _] = (await register.client.get(PATH)).json()["data"]
+
+    assert "Access tokens that it may introspect" in form.text
+    assert added.status_code == 200, added.text
+    assert (api["grant_types"], api["introspects"]) == ([], [page["client_id"]])
+    assert "none: it signs nobody in" in shown.text
+    assert "With a secret in the form or the header (client_secret_post)" in shown.text
+    assert re.search(r"<dd[^>]*>\s*Page\s*</dd>", shown.text)
+    assert re.search(rf'name="introspects" value="{page["client_id"]}" checked', edit.text)
+    assert changed.status_code == 303
+    assert after["token_endpoint_auth_method"] == "client_secret_basic"
+    assert after["introspects"] == []
+
+
+async def test_claims_are_in_id_tokens_unless_the_box_is_cleared(
+    owner: DashboardVisitor, register: Registry
+) -> None:
+    form = await owner.get("/oidc/new")
+    await owner.post("/oidc/new", NEW)
+    [without] = (await register.client.get(PATH)).json()["data"]
+    shown = await owner.get(path_of(without))
+    await owner.post(f"{path_of(without)}/edit", {**NEW, "claims_in_id_token": "1"})
+    [with_them] = (await register.client.get(PATH)).json()["data"]
+
+    assert re.search(r'name="claims_in_id_token" value="1" checked', form.text)
+    assert (without["claims_in_id_token"], with_them["claims_in_id_token"]) == (False, True)
+    assert "none: userinfo has them" in shown.text
 
 
 async def test_secrets_are_rotated_two_at_a_time_and_deleted(

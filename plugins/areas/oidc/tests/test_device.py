@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.kernel.hooks import in_order
 from plugins.areas.oidc.tests.conftest import Visitor
 from plugins.areas.oidc.tests.devices import (
     DEVICE_CLIENT,
@@ -123,6 +124,39 @@ class TestDevice:
 
         assert "Not connected" in page.text
         assert refusal(await poll(ann, tv, codes["device_code"])) == (400, "access_denied")
+
+    @pytest.mark.both_databases
+    async def test_cancel_in_the_bot_is_recorded_once_however_often_it_is_reported(
+        self, ann: Visitor, tv, service
+    ):
+        codes = await start(ann, tv)
+        await enter(ann, codes["user_code"])
+        request = ann.sign_ins.latest.request
+        denied = in_order(service.plugins.hook.on_sign_in_denied)
+        for _ in range(2):
+            async with service.db.transaction() as tx:
+                await denied(tx, ann.project_id, request.source, request.source_id)
+        query = {"error": "access_denied", "state": request.state}
+        page = await ann.http.get(f"{ann.issuer}/return", params=query)
+
+        assert refusal(await poll(ann, tv, codes["device_code"])) == (400, "access_denied")
+        assert "Not connected" in page.text
+        assert await ann.outcomes(tv) == [("device", "access_denied")]
+
+    async def test_cancel_of_another_project_s_sign_in_ends_nothing(
+        self, ann: Visitor, tv, service
+    ):
+        codes = await start(ann, tv)
+        await enter(ann, codes["user_code"])
+        request = ann.sign_ins.latest.request
+        denied = in_order(service.plugins.hook.on_sign_in_denied)
+        async with service.db.transaction() as tx:
+            await denied(tx, "prj_other", request.source, request.source_id)
+            await denied(tx, ann.project_id, "other", request.source_id)
+
+        waiting = await poll(ann, tv, codes["device_code"])
+
+        assert refusal(waiting) == (400, "authorization_pending")
 
     @pytest.mark.parametrize(
         "code",

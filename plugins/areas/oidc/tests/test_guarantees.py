@@ -78,3 +78,46 @@ async def test_a_session_of_before_guarantees_satisfies_none(ann: Visitor, regis
     assert "/login/" in page.headers["Location"]
     assert still["code"], "a client without a guarantee takes it as before"
     assert ann.claims(later)["amr"] == ["mca"]
+
+
+OFFLINE = ["openid", "profile", "offline_access"]
+
+
+@pytest.mark.both_databases
+async def test_a_refresh_gives_what_the_client_may_have_now(ann: Visitor, register, client):
+    """Also the access tokens of before, at `userinfo`."""
+    app = await register(first_party=True, scopes=OFFLINE)
+    tokens = await ann.tokens(app, scope=" ".join(OFFLINE))
+    before = (await ann.userinfo(tokens["access_token"])).json()
+    await client.put(
+        f"/v1/oidc/clients/{app['client_id']}", json={"scopes": ["openid", "offline_access"]}
+    )
+
+    after = (await ann.userinfo(tokens["access_token"])).json()
+    narrower = (await ann.refresh(app, tokens["refresh_token"])).json()
+    await client.put(f"/v1/oidc/clients/{app['client_id']}", json={"scopes": ["openid"]})
+    refused = await ann.refresh(app, narrower["refresh_token"])
+
+    assert "name" in before
+    assert set(after) == {"sub"}
+    assert narrower["scope"] == "openid offline_access"
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+
+
+@pytest.mark.both_databases
+async def test_a_refresh_needs_the_proof_that_the_client_asks_for_now(
+    ann: Visitor, register, client
+):
+    app = await register(first_party=True, scopes=OFFLINE)
+    await ann.authorize(app, scope=" ".join(OFFLINE))
+    code = answer_of(await ann.press_yes(proves="account"))["code"]
+    tokens = (await ann.exchange(app, code)).json()
+    path = f"/v1/oidc/clients/{app['client_id']}"
+
+    await client.put(path, json={"must_prove": ["phone"]})
+    refused = await ann.refresh(app, tokens["refresh_token"])
+    await client.put(path, json={"must_prove": ["phone", "account"]})
+    taken = await ann.refresh(app, tokens["refresh_token"])
+
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
+    assert taken.status_code == 200

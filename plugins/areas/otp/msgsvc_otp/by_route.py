@@ -18,6 +18,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError, Conflict, SubscriberNotFound, ValidationFailed
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.routing.models import Candidate, read_steps, steps_to_column
+from msgsvc_core.routing.progress import deadline_ms
 from msgsvc_core.routing.service import Routes
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.sealed import SealedColumn
@@ -244,10 +245,9 @@ class CodeRoutes:
         subscriber = await self._subscribers.get(tx, moved.project_id, moved.subscriber_id)
         await self.sender.send(tx, moved, subscriber, secret)
         if not is_last:
-            within_s = steps[candidate.step].within_s
             # Without a time of its own the job only deletes what is kept of the code.
-            ends_ms = moved.expires_at_ms
-            run_at_ms = ends_ms if within_s is None else min(now_ms + within_s * 1000, ends_ms)
+            left_ms, ends_ms = deadline_ms(steps, candidate.step, now_ms), moved.expires_at_ms
+            run_at_ms = ends_ms if left_ms is None else min(left_ms, ends_ms)
             payload = {
                 "project_id": moved.project_id,
                 "otp_id": moved.otp_id,

@@ -21,15 +21,32 @@ class OtpEvent(ResponseModel):
 
 
 OTP_EVENTS = (
-    EventSpec(SENT, "The messenger accepted the message with the code.", OtpEvent, group="sign_in"),
     EventSpec(
-        VERIFIED, "The code was verified; it can't be used again.", OtpEvent, group="sign_in"
+        SENT,
+        "The messenger accepted the message with the code.",
+        OtpEvent,
+        group="sign_in",
+        title=lambda _, _data: _("Code sent"),
     ),
-    EventSpec(FAILED_ATTEMPT, "A wrong code was given.", OtpEvent, group="sign_in"),
+    EventSpec(
+        VERIFIED,
+        "The code was verified; it can't be used again.",
+        OtpEvent,
+        group="sign_in",
+        title=lambda _, _data: _("Entered the right code"),
+    ),
+    EventSpec(
+        FAILED_ATTEMPT,
+        "A wrong code was given.",
+        OtpEvent,
+        group="sign_in",
+        title=lambda _, _data: _("Entered a wrong code"),
+    ),
     EventSpec(
         MAX_ATTEMPTS_REACHED,
         "The last allowed attempt was wrong; the code is no longer valid.",
         OtpEvent,
         group="sign_in",
+        title=lambda _, _data: _("Entered too many wrong codes"),
     ),
 )

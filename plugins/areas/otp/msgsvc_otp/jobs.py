@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.channels import Reason
-from msgsvc_core.channels.outbox import EXPIRED, SENT
+from msgsvc_core.channels.system_messages.outbox import EXPIRED, SENT
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps

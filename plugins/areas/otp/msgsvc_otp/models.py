@@ -211,6 +211,7 @@ class SendOtpBody(Terms):
 
     @model_validator(mode="after")
     def _one_way(self) -> "SendOtpBody":
+        """With `route`: neither `channel` nor `address`."""
         if self.route is not None:
             for name in ("channel", "address"):
                 if getattr(self, name) is not None:

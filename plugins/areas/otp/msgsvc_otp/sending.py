@@ -1,8 +1,8 @@
 """Sends the message that carries a code, by the subscriber's bot."""
 
 from msgsvc_core.channels import Identity
-from msgsvc_core.channels.outbox import BotOutbox, OnComplete
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox, OnComplete
 from msgsvc_core.db import Tx
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber

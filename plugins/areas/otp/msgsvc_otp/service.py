@@ -121,14 +121,14 @@ class OneTimeCodes:
     async def _recipient(self, tx: Tx, project_id: str, body: SendOtpBody) -> str:
         """The id of the subscriber who is meant; one with an unknown address is added."""
         if body.address is None:
-            receiver = await self._subscribers.get_recipient(
+            recipient = await self._subscribers.get_recipient(
                 project_id,
                 subscriber_id=body.subscriber_id,
                 external_id=body.external_id,
                 channel=body.channel,
                 tx=tx,
             )
-            return receiver.subscriber_id
+            return recipient.subscriber_id
         if body.subscriber_id is not None or body.external_id is not None:
             raise MutuallyExclusiveIdentifiers(
                 "give one of them, not several", field="address, subscriber_id, external_id"
@@ -289,7 +289,7 @@ class OneTimeCodes:
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
         """The subscribers of the request: with an `external_id` those of all channels, because the code may
         have been sent to another one than the most recently active."""
-        receiver = await self._subscribers.get_recipient(
+        recipient = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -297,7 +297,7 @@ class OneTimeCodes:
             tx=tx,
         )
         if body.external_id is None or body.channel is not None:
-            return [receiver.subscriber_id]
+            return [recipient.subscriber_id]
         filters = SubscriberFilters(external_id=body.external_id)
         everywhere = await self._subscribers.list_after(
             tx, project_id, filters, None, MOST_CHANNELS

@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 
 
 class OtpSettings(Section):

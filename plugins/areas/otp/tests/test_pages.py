@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
+from msgsvc_core.routing import Routes
 from msgsvc_core.routing.models import CreateRouteBody
 from msgsvc_devkit import settled
 from msgsvc_devkit.dashboard import visitor
@@ -109,7 +110,7 @@ async def test_a_code_is_sent_by_a_route_and_shows_by_which_step_it_went(make_se
     steps = [{"channel": "messenger_a"}, {"channel": "messenger_b"}]
     body = CreateRouteBody.model_validate({"name": HOSTILE, "steps": steps})
     async with service.db.transaction() as tx:
-        route = await service.routes.create(tx, project_id, body)
+        route = await service.get(Routes).create(tx, project_id, body)
         for name in ("messenger_a", "messenger_b"):
             user = ChannelUser(name, "Ann", None, "en")
             await service.subscribers.ensure(
@@ -123,7 +124,7 @@ async def test_a_code_is_sent_by_a_route_and_shows_by_which_step_it_went(make_se
     await settled(service)
     shown = await owner.get(sent.headers["location"])
     async with service.db.transaction() as tx:
-        await service.routes.delete(tx, project_id, route.route_id)
+        await service.get(Routes).delete(tx, project_id, route.route_id)
     gone = await owner.get(sent.headers["location"])
     await owner.client.aclose()
 

@@ -93,6 +93,7 @@ SCHEDULING_EVENTS = (
         ScheduledSent,
         subscriber_is_optional=True,
         group="sending",
+        title=lambda _, _data: _("Got a scheduled message"),
     ),
     EventSpec(
         RECURRING_SENT,
@@ -100,6 +101,7 @@ SCHEDULING_EVENTS = (
         RecurringSent,
         subscriber_is_optional=True,
         group="sending",
+        title=lambda _, _data: _("Got a recurring message"),
     ),
     EventSpec(
         FAILED,
@@ -108,6 +110,7 @@ SCHEDULING_EVENTS = (
         ScheduledNotSent,
         subscriber_is_optional=True,
         group="sending",
+        title=lambda _, _data: _("A scheduled message failed"),
     ),
     EventSpec(
         SKIPPED,
@@ -116,5 +119,6 @@ SCHEDULING_EVENTS = (
         ScheduledNotSent,
         subscriber_is_optional=True,
         group="sending",
+        title=lambda _, _data: _("A scheduled message was skipped"),
     ),
 )

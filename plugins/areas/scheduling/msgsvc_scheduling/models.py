@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
-from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.as_given import AsGiven
+from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import (
     CreatedAt,
@@ -25,6 +26,7 @@ from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
 from msgsvc_core.mailings.models import AudienceAnswer, MailingMessageAnswer
+from msgsvc_core.messages.content import ContentChanges, MessageContent, TemplatePart
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
 from msgsvc_core.routing.models import ROUTE_ID
 from msgsvc_core.subscribers.models import PermissionKey
@@ -56,7 +58,7 @@ Moment = Annotated[
 ]
 
 #: What a template has of its own.
-_OF_TEMPLATE = ("text", "format", "media", "buttons")
+_OF_TEMPLATE = tuple(MessageContent.model_fields)
 
 
 @value_object
@@ -149,6 +151,7 @@ class MessageBody(MailingMessage):
 
     @model_validator(mode="after")
     def _people_by_route(self) -> "MessageBody":
+        """With `route`: `external_id`, and neither `channel` nor `subscriber_id`."""
         if self.route is not None:
             for field in ("channel", "subscriber_id"):
                 if getattr(self, field) is not None:
@@ -161,8 +164,8 @@ class MessageBody(MailingMessage):
         return self.model_dump(include=included, exclude_unset=True, exclude_none=True)
 
 
-class MessageChanges(RequestModel):
-    """Changes to a message. Omitted fields stay unchanged; null removes a value."""
+class _TemplateChanges(TemplatePart):
+    """Changes of a message's template, and of its values."""
 
     template: str | None = Field(
         None,
@@ -172,20 +175,31 @@ class MessageChanges(RequestModel):
     variables: Variables | None = Field(
         None, description="Replaces all variables.", examples=[{"discount": "15 %"}]
     )
-    text: Localized | None = Field(
-        None,
-        description="Replaces the text, or a template and its variables.",
-        examples=["Hi {{ first_name }}, the sale ends today."],
-    )
-    format: Format | None = Field(
-        None, description="How `text` is marked up; null for `plain`.", examples=["markdown"]
-    )
-    media: TemplateMedia | None = Field(None, description="Replaces the file; null removes it.")
-    buttons: list[list[TemplateButton]] | None = Field(
-        None,
-        description="Replaces all rows of buttons; null or `[]` removes them.",
-        examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]],
-    )
+
+
+class MessageChanges(
+    ContentChanges[
+        Annotated[
+            Localized | None,
+            Field(
+                description="Replaces the text, or a template and its variables.",
+                examples=["Hi {{ first_name }}, the sale ends today."],
+            ),
+        ],
+        Annotated[
+            Format | None,
+            Field(description="How `text` is marked up; null for `plain`.", examples=["markdown"]),
+        ],
+        Annotated[TemplateMedia | None, Field(description="Replaces the file; null removes it.")],
+        Annotated[
+            list[list[TemplateButton]] | None,
+            Field(examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]]),
+        ],
+    ],
+    _TemplateChanges,
+):
+    """Changes to a message. Omitted fields stay unchanged; null removes a value."""
+
     permission: PermissionKey | None = Field(
         None,
         description="Permission that recipients must have granted; null for none.",
@@ -297,7 +311,7 @@ class RecordAnswer(ResponseModel):
         " person's.",
         examples=[None],
     )
-    message: MailingMessageAnswer = Field(
+    message: AsGiven[MailingMessageAnswer] = Field(
         description="What is sent.", examples=[{"text": EXAMPLE_TEXT}]
     )
     message_id: str | None = Field(

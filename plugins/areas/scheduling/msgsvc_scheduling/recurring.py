@@ -65,6 +65,7 @@ class Every(RequestModel):
 
     @model_validator(mode="after")
     def _one(self) -> "Every":
+        """Exactly one of `hours` and `days` is given."""
         if (self.hours is None) == (self.days is None):
             raise InvalidValue("give exactly one of hours and days")
         return self
@@ -78,6 +79,7 @@ class QuietHours(RequestModel):
 
     @model_validator(mode="after")
     def _some(self) -> "QuietHours":
+        """`from` and `to` differ."""
         if self.from_ == self.to:
             raise InvalidValue("from and to must differ")
         return self

@@ -144,14 +144,14 @@ class Scheduling:
         """A record without id and time. Raises what names no subscriber."""
         subscriber_id = None
         if body.audience is None:
-            receiver = await self._subscribers.get_recipient(
+            recipient = await self._subscribers.get_recipient(
                 project_id,
                 subscriber_id=body.subscriber_id,
                 external_id=body.external_id,
                 channel=body.channel,
                 tx=tx,
             )
-            subscriber_id = receiver.subscriber_id
+            subscriber_id = recipient.subscriber_id
         elif body.subscriber_id or body.external_id or body.channel:
             raise ValidationFailed(
                 "can't stand beside subscriber_id, external_id, channel", field="audience"

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, Section
 
 
 class SchedulingSettings(Section):

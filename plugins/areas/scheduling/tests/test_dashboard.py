@@ -10,7 +10,7 @@ from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import plugin
-from msgsvc_scheduling.dashboard.words import in_words, why_not_sent
+from msgsvc_scheduling.dashboard.labels import in_words, why_not_sent
 from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurrence import Rule
 

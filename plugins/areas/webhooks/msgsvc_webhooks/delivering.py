@@ -11,6 +11,7 @@ from contextlib import suppress
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import Job, JobContext, Stopping
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Finding
 from msgsvc_core.kernel.tracing import within
 from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
@@ -19,12 +20,21 @@ from msgsvc_webhooks.models import Attempt, Delivery, Webhook
 from msgsvc_webhooks.outcomes import Outcome, OutcomeWriter, Written
 from msgsvc_webhooks.service import Webhooks
 
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
 #: Seconds after which what a batch has still to send is loaded again: the webhook may have been disabled,
 #: or have a new secret, and a person may have been erased from the bodies.
 FRESH_S = 1.0
 
 #: What the journal says of a delivery that could not be signed.
-UNREADABLE = "the service can't read this webhook's secret; rotate it, or ask the operator"
+UNREADABLE = Finding(
+    _("the service can't read this webhook's secret; rotate it, or ask the operator"),
+    package="msgsvc_webhooks",
+)
 
 
 class Deliveries:
@@ -121,7 +131,7 @@ class _Batch:
             # Retried like any failed attempt: the operator may restore the key, and the journal shows the
             # error meanwhile.
             now_ms = self._clock.now_ms()
-            attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
+            attempt = Attempt(now_ms, 0, error=UNREADABLE.reason, failure=UNREADABLE, is_ours=True)
         else:
             with within(job.span):
                 attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable
 
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.storable_text import storable
 from msgsvc_webhooks.models import HeaderPairs
 
-#: Bytes of the names and values that are kept of one message (decision 0130): a request of ours has about
+#: Bytes of the names and values that are kept of one message (decision 0006): a request of ours has about
 #: 700, with two secrets 850.
 KEPT_HEADER_BYTES = 2048
 
@@ -40,6 +41,5 @@ def loaded(column: str | None) -> HeaderPairs:
 
 
 def _shortened(value: str) -> str:
-    # PostgreSQL takes no NUL in a text.
-    plain = value.replace("\0", "\ufffd")
+    plain = storable(value)
     return plain if len(plain) <= KEPT_VALUE_LENGTH else f"{plain[:KEPT_VALUE_LENGTH]}…"

@@ -17,7 +17,7 @@ from msgsvc_webhooks.retries import Verdict
 from msgsvc_webhooks.settings import WebhookSettings
 
 #: Deliveries that must have failed, with none in between that succeeded, before a webhook is disabled
-#: (decision 0024).
+#: (decision 0006).
 FAILED_DELIVERIES = 3
 
 #: Minimum distance between two counted failures as a share of `disable_after_days`: one day of five. One

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, limited_delete
+from msgsvc_core.kernel.stored_findings import finding_to_column, read_finding
 from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks.headers import dumped, loaded
 from msgsvc_webhooks.models import (
@@ -143,7 +144,7 @@ async def attempts_of(
         return {}
     ids, params = in_list("id", delivery_ids)
     rows = await tx.fetch_all(
-        "SELECT delivery_id, started_at_ms, duration_ms, status_code, error, answer"
+        "SELECT delivery_id, started_at_ms, duration_ms, status_code, error, failure, answer"
         f" FROM webhooks_attempts WHERE project_id = :project_id AND delivery_id IN {ids}"
         " ORDER BY delivery_id, number",
         {"project_id": project_id, **params},
@@ -157,8 +158,8 @@ async def attempts_of(
 async def attempts_with_headers(tx: Tx, project_id: str, delivery_id: str) -> list[Attempt]:
     """The attempts of one delivery, in order."""
     rows = await tx.fetch_all(
-        "SELECT started_at_ms, duration_ms, status_code, error, answer, request_headers,"
-        f" response_headers FROM webhooks_attempts WHERE {_THIS} ORDER BY number",
+        "SELECT started_at_ms, duration_ms, status_code, error, failure, answer,"
+        f" request_headers, response_headers FROM webhooks_attempts WHERE {_THIS} ORDER BY number",
         {"project_id": project_id, "delivery_id": delivery_id},
     )
     return [
@@ -224,6 +225,7 @@ async def record_attempts(tx: Tx, tried: Sequence[Tried], now_ms: int) -> bool:
                 "duration_ms": one.attempt.duration_ms,
                 "status_code": one.attempt.status_code,
                 "error": one.attempt.error,
+                "failure": finding_to_column(one.attempt.failure),
                 "answer": one.attempt.answer,
                 "request_headers": dumped(one.attempt.request_headers),
                 "response_headers": dumped(one.attempt.response_headers),
@@ -292,5 +294,6 @@ def _attempt(row: Row) -> Attempt:
         duration_ms=row["duration_ms"],
         status_code=row["status_code"],
         error=row["error"],
+        failure=read_finding(row["failure"]),
         answer=row["answer"],
     )

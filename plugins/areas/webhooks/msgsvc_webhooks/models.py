@@ -9,6 +9,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, Time, UpdatedAt, Url, UrlText
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import Finding
 from msgsvc_core.kernel.values import value_object
 
 WebhookStatus = Literal["active", "disabled"]
@@ -82,7 +83,8 @@ class Webhook:
 
 @value_object
 class Attempt:
-    """One HTTP call. `error` says why it did not end in a complete 2xx response.
+    """One HTTP call. `error` says in English why it did not end in a complete 2xx response; `failure` is the
+    same for pages, which word it in their reader's language. Attempts of earlier releases have none.
 
     `answer` is the start of the response body. `request_headers` are those that we chose, as they were
     sent, and `response_headers` those that came, both shortened (`headers.kept`). `retry_after_s` is the
@@ -94,6 +96,7 @@ class Attempt:
     duration_ms: int
     status_code: int | None = None
     error: str | None = None
+    failure: Finding | None = None
     answer: str = ""
     request_headers: HeaderPairs = ()
     response_headers: HeaderPairs = ()

@@ -24,7 +24,7 @@ from msgsvc_webhooks.dashboard.verifying import Verification
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.erasure import erase
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
-from msgsvc_webhooks.explaining import DeliveryExplainer
+from msgsvc_webhooks.explanation import DeliveryExplainer
 from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics

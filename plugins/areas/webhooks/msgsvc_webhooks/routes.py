@@ -30,7 +30,12 @@ router = Router(
 )
 
 
-@router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl), audited=True)
+@router.post(
+    "/v1/webhooks",
+    status=201,
+    errors=(Conflict, InvalidUrl),
+    audited=lambda _: _("Webhook created"),
+)
 async def create_webhook(
     ctx: Context, body: CreateWebhookBody, webhooks: Webhooks
 ) -> NewWebhookAnswer:
@@ -56,7 +61,11 @@ async def get_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -
     return WebhookAnswer.of(await webhooks.get(ctx.tx, ctx.project_id, webhook_id))
 
 
-@router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
+@router.put(
+    "/v1/webhooks/{webhook_id}",
+    errors=(InvalidUrl, NotFound),
+    audited=lambda _: _("Webhook changed"),
+)
 async def update_webhook(
     ctx: Context, webhook_id: WebhookId, body: UpdateWebhookBody, webhooks: Webhooks
 ) -> WebhookAnswer:
@@ -65,13 +74,22 @@ async def update_webhook(
     return WebhookAnswer.of(webhook)
 
 
-@router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/webhooks/{webhook_id}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("Webhook deleted"),
+)
 async def delete_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -> None:
     """Deletes a webhook and its secret, and cancels pending deliveries."""
     await webhooks.delete(ctx.tx, ctx.project_id, webhook_id)
 
 
-@router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound), audited=True)
+@router.post(
+    "/v1/webhooks/{webhook_id}/rotate-secret",
+    errors=(Conflict, NotFound),
+    audited=lambda _: _("Webhook secret rotated"),
+)
 async def rotate_webhook_secret(
     ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
 ) -> RotatedSecretAnswer:

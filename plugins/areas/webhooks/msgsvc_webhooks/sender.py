@@ -1,32 +1,37 @@
 """One attempt: a signed POST to a URL chosen by a tenant."""
 
-import os
 import time
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from ssl import SSLError
+
+import structlog
 
 from msgsvc_core.http_client import (
     CallError,
-    CallTimeout,
-    ConnectionLost,
     Connector,
     HttpClient,
     Limits,
-    NameNotResolved,
-    NoConnectionInTime,
-    NotConnected,
     StreamedResponse,
+    explain_call,
 )
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
+from msgsvc_core.kernel.errors import Finding
+from msgsvc_core.kernel.storable_text import storable
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.headers import kept
 from msgsvc_webhooks.models import Attempt, Delivery, HeaderPairs
 from msgsvc_webhooks.settings import WebhookSettings
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
 
 #: Bytes of an answer that the journal keeps (decision 0075).
 KEPT_ANSWER_BYTES = 2048
@@ -39,8 +44,22 @@ ALWAYS_SENT = (("User-Agent", USER_AGENT), ("Content-Type", CONTENT_TYPE))
 #: What an answer says by ending with its connection is no more than the journal needs.
 LIMITS = Limits(until_close=True)
 
+#: The statuses that lead elsewhere (RFC 9110, section 15.4): 300 offers a choice, 304 is about a copy.
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+#: What is recorded of them.
+REDIRECTED = Finding(
+    _("a redirect, which is not followed; set the webhook's URL to where it leads"),
+    package="msgsvc_webhooks",
+)
+
+#: The codings of a body that are undone for the journal (RFC 9110, section 8.4.1).
+ZLIB_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+
 #: URLs whose form has been looked at that are remembered.
 KNOWN_URLS = 1000
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -52,6 +71,7 @@ class _Call:
     request_headers: HeaderPairs = ()
     response_headers: HeaderPairs = ()
     retry_after: str | None = None
+    coding: str | None = None
 
 
 class Sender:
@@ -82,23 +102,27 @@ class Sender:
         side does."""
         started_at_ms, started = self._clock.now_ms(), time.perf_counter()
         call = _Call()
-        error: str | None
         forbidden = False
         try:
             await self._call(url, delivery, secrets, call)
-            error = _status_error(call.status_code)
-        except ForbiddenTarget as refusal:
-            error, forbidden = refusal.reason, True
-        except CallError as failure:
-            refused = _refusal(failure)
-            error = refused.reason if refused else self._explain(failure)
-            forbidden = refused is not None
+            failure = _status_failure(call.status_code)
+        except (CallError, ForbiddenTarget) as error:
+            explained = explain_call(error, self._settings.attempt_timeout_s)
+            failure, forbidden = explained.why, explained.is_forbidden
+        except Exception:
+            if call.status_code is None:
+                raise
+            # It was answered, which is written down whatever is wrong with the rest: a fault here would
+            # have the call made again.
+            log.exception("webhook_answer_not_read", delivery_id=delivery.delivery_id)
+            failure = _status_failure(call.status_code)
         return Attempt(
             started_at_ms=started_at_ms,
             duration_ms=round((time.perf_counter() - started) * 1000),
             status_code=call.status_code,
-            error=error,
-            answer=_as_text(call.answer),
+            error=None if failure is None else failure.reason,
+            failure=failure,
+            answer=_as_text(call.answer, call.coding),
             request_headers=call.request_headers,
             response_headers=call.response_headers,
             retry_after_s=_seconds(call.retry_after, self._clock.time()),
@@ -126,6 +150,7 @@ class Sender:
             call.status_code = response.status
             call.response_headers = kept(response.headers.items())
             call.retry_after = response.headers.get("Retry-After")
+            call.coding = response.headers.get("Content-Encoding")
             await self._read(response, call.answer)
 
     async def _read(self, response: StreamedResponse, answer: bytearray) -> None:
@@ -149,20 +174,6 @@ class Sender:
             )
         return self._client
 
-    def _explain(self, failure: CallError) -> str:
-        """The failure in words for the project's journal."""
-        match failure:
-            case NotConnected():
-                return _explain_no_connection(failure)
-            case CallTimeout() | NoConnectionInTime():
-                return f"no complete answer within {self._settings.attempt_timeout_s:g} s"
-            case ConnectionLost(in_body=True):
-                return "the answer broke off"
-            case ConnectionLost():
-                return "the connection was closed before an answer came"
-            case _:
-                return f"the answer is no valid HTTP ({failure})"
-
     def _headers(self, delivery: Delivery, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
         timestamp = int(self._clock.time())
         prefix = self._header_prefix
@@ -176,35 +187,18 @@ class Sender:
         }
 
 
-def _status_error(status: int | None) -> str | None:
-    if status is not None and 300 <= status < 400:
-        return "a redirect, which is not followed; set the webhook's URL to where it leads"
-    return None
+def _status_failure(status: int | None) -> Finding | None:
+    return REDIRECTED if status in REDIRECTS else None
 
 
-def _refusal(failure: CallError) -> ForbiddenTarget | None:
-    """The guard's reason, if the guard refused the connection. A name that resolves to our own network is
-    reported, and retried, like an unknown one."""
-    reason = failure.cause if isinstance(failure, NotConnected) else None
-    if isinstance(reason, NoPublicHost):
-        return None
-    return reason if isinstance(reason, ForbiddenTarget) else None
-
-
-def _explain_no_connection(failure: NotConnected) -> str:
-    # Not the text of the error: it has the address that the name leads to.
-    cause = failure.cause
-    if isinstance(failure, NameNotResolved) or isinstance(cause, NoPublicHost):
-        return "the host can't be resolved to public addresses"
-    if isinstance(cause, SSLError):
-        return f"TLS failed: {getattr(cause, 'verify_message', '') or 'handshake'}"
-    number = cause.errno if cause is not None else None
-    return f"could not connect: {os.strerror(number) if number else 'no reason given'}"
-
-
-def _as_text(answer: bytes | bytearray) -> str:
-    # PostgreSQL takes no NUL in a text.
-    return answer.decode("utf-8", "replace").replace("\0", "\ufffd")
+def _as_text(answer: bytes | bytearray, coding: str | None) -> str:
+    """The start of an answer, unpacked if the receiver compressed it although no coding was asked for. Only
+    as much is unpacked as the journal keeps: the rest may be gigabytes."""
+    if (coding or "").strip().lower() in ZLIB_CODINGS:
+        # 32 more than the largest window: the header says whether it is gzip or zlib.
+        with suppress(zlib.error):
+            answer = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(answer, KEPT_ANSWER_BYTES)
+    return storable(answer.decode("utf-8", "replace"))
 
 
 def _seconds(retry_after: str | None, now_s: float) -> float | None:

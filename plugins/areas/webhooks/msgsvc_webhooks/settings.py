@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.config.settings import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, Section
 
 
 class WebhookSettings(Section):

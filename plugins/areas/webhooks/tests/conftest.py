@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from msgsvc_core.service import Service
+from msgsvc_devkit.web_servers import stop
 from msgsvc_webhooks import plugin
 
 Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -130,7 +131,7 @@ async def make_receiver() -> AsyncIterator[Callable[[], Awaitable[Receiver]]]:
 
     yield make
     for runner in runners:
-        await runner.cleanup()
+        await stop(runner)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The defaults go by the letter of the API's contract (decision 0068)."""
+"""The defaults go by the letter of the API's contract (decision 0006)."""
 
 from typing import Any
 

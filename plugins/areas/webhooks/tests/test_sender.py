@@ -6,7 +6,8 @@ import gzip
 import hmac
 import socket
 import tracemalloc
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from typing import Any
 
@@ -138,6 +139,50 @@ async def test_redirect_is_a_failure_and_not_followed(send: Sending, receiver: A
     assert len(receiver.received) == 1
 
 
+@pytest.mark.parametrize("status", [300, 304, 399])
+async def test_an_answer_that_leads_nowhere_is_called_no_redirect(
+    send: Sending, receiver: Any, status: int
+):
+    receiver.then(receiver.answer(status))
+
+    attempt = await send(receiver.url)
+
+    assert (attempt.status_code, attempt.error) == (status, None)
+
+
+@pytest.mark.parametrize(
+    ("coding", "compressed"),
+    [
+        ("gzip", gzip.compress),
+        ("X-Gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("br", lambda text: text),
+        ("gzip", lambda text: text),
+        (" gzip ", lambda text: gzip.compress(text)[:-8]),
+    ],
+    ids=["gzip", "x-gzip", "deflate", "not-known", "not-as-it-says", "broken-off"],
+)
+async def test_a_compressed_answer_is_kept_readable(
+    send: Sending, receiver: Any, coding: str, compressed: Callable[[bytes], bytes]
+):
+    said = b'{"error": "no such order"}'
+    receiver.then(receiver.answer_bytes(compressed(said), Content_Encoding=coding))
+
+    attempt = await send(receiver.url)
+
+    assert attempt.answer == said.decode()
+
+
+async def test_of_a_compressed_answer_the_start_is_kept(send: Sending, receiver: Any):
+    said = b"".join(b"%d " % number for number in range(100_000))
+    receiver.then(receiver.answer_bytes(gzip.compress(said), Content_Encoding="gzip"))
+
+    attempt = await send(receiver.url)
+
+    assert said.decode().startswith(attempt.answer)
+    assert 1000 < len(attempt.answer) <= 2048
+
+
 async def test_answer_that_trickles_is_given_up_at_the_time_limit(send: Sending, receiver: Any):
     receiver.always = receiver.trickle
 
@@ -198,6 +243,40 @@ async def test_journal_text_is_storable_whatever_the_receiver_sends(send: Sendin
 
     assert attempt.answer.startswith("\ufffd\ufffdж")
     assert len(attempt.answer.encode()) < 2048 + 16
+
+
+@pytest.mark.parametrize("value", [b"caf\xe9", b"\xff\xfe", b"a\xed\xa0\x80b"])
+async def test_an_answer_with_a_header_that_is_not_utf8_is_recorded(
+    send: Sending, value: bytes
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Served-By: " + value + b"\r\n\r\nok"
+        )
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        attempt = await send(f"http://127.0.0.1:{port}/")
+
+    assert (attempt.status_code, attempt.error) == (200, None)
+    served_by = dict(attempt.response_headers)["X-Served-By"]
+    assert "\ufffd" in served_by
+    assert served_by.encode()
+
+
+async def test_an_answer_is_recorded_even_if_what_is_kept_of_it_fails(
+    send: Sending, receiver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UnicodeError
+
+    monkeypatch.setattr("msgsvc_webhooks.sender.Sender._read", fail)
+    attempt = await send(receiver.url)
+
+    assert (attempt.status_code, attempt.error, attempt.answer) == (200, None, "")
 
 
 async def test_closed_port_is_a_failed_attempt(send: Sending):

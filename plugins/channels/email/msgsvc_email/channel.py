@@ -1,11 +1,9 @@
 """One sender of emails: the implementation of the channel contract."""
 
+import asyncio
 import re
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 from typing import IO
 from urllib.parse import quote
 
@@ -24,25 +22,39 @@ from msgsvc_core.channels import (
     Pace,
     Polled,
     Reason,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_core.kernel.parser_process import ParserFailed, ParserProcess, ParserTimedOut
 from msgsvc_email.dkim import Signer, read_key
+from msgsvc_email.encoded_files import EncodedFile, EncodedFiles
 from msgsvc_email.imap import Folder, ImapFailed, cursor_of, opened, uids_of
 from msgsvc_email.layout import Footer
+from msgsvc_email.mail import UnreadableMail, content_of_file, read_mail
 from msgsvc_email.message import Addresses, composed, problem_of
 from msgsvc_email.settings import EmailSettings
 from msgsvc_email.smtp import Envelope, SmtpServers, Trust
 from msgsvc_email.texts import EmailTexts
 from msgsvc_email.tokens import Tokens
-from msgsvc_email.updates import InboundMail, parts_of
+from msgsvc_email.updates import ArrivedMail, InboundMail
 
 #: Seconds of a long poll; the contract allows 30.
 WAIT_S = 25.0
 
 #: Mails that are read in one poll.
 AT_ONCE = 20
+
+#: Bytes of a mail that is read at once, in some milliseconds; a larger one is read in another process.
+READ_AT_ONCE = 32_768
+
+#: Seconds to read a mail of the largest size.
+READ_S = 10.0
+
+#: Seconds to read a mail that somebody wants taken anyway: nobody else waits for it.
+TAKE_S = 60.0
 
 #: Days of mail that are read the first time, and when the folder has new ids.
 LOOK_BACK_DAYS = 2
@@ -72,7 +84,11 @@ class EmailChannel(Channel):
         if settings.imap is not None:
             self.receiving = "poll"
             self.capabilities = replace(
-                self.capabilities, start_links=True, receives_files=True, tells_replies=True
+                self.capabilities,
+                start_links=True,
+                receives_files=True,
+                tells_replies=True,
+                subjects=True,
             )
         self.pace = Pace(per_bot_s=settings.per_second)
         self._context = context
@@ -81,6 +97,8 @@ class EmailChannel(Channel):
         self._servers = SmtpServers(settings, context.clock, self._trust)
         self._tokens = Tokens(context.secrets, identity.key, settings.domain)
         self._folder: Folder | None = None
+        self._files: EncodedFiles | None = None
+        self._parser = ParserProcess()
         self._signer = _signer(settings)
 
     # ---- out ------------------------------------------------------------------------------------
@@ -91,20 +109,12 @@ class EmailChannel(Channel):
         if problem is not None:
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
         message_id = self._tokens.message_id(message.key, address)
-        async with AsyncExitStack() as stack:
-            file = None
-            if message.media is not None:
-                file = await stack.enter_async_context(self._context.media().fetch(message.media))
-            content = composed(
-                message,
-                Addresses(address, self._reply_to(address), message_id),
-                self._settings,
-                at=datetime.fromtimestamp(self._context.clock.now_ms() / 1000, UTC),
-                footer=self._footer(message.unsubscribe_url),
-                file=file,
-            )
-        if self._signer is not None:
-            content = self._signer.signed(content, self._context.clock.now_ms() // 1000)
+        addresses = Addresses(address, self._reply_to(address), message_id)
+        if message.media is None:
+            content = self._content(message, addresses, None)
+        else:
+            file = await self._encoded_files().get(message.media)
+            content = await asyncio.to_thread(self._content, message, addresses, file)
         await self._servers.deliver(
             Envelope(
                 self._return_path(address),
@@ -115,6 +125,25 @@ class EmailChannel(Channel):
             )
         )
         return message_id
+
+    def _content(
+        self, message: OutgoingMessage, addresses: Addresses, file: EncodedFile | None
+    ) -> bytes:
+        now_ms = self._context.clock.now_ms()
+        content = composed(
+            message,
+            addresses,
+            self._settings,
+            at=datetime.fromtimestamp(now_ms / 1000, UTC),
+            footer=self._footer(message.unsubscribe_url),
+            file=file,
+        )
+        return content if self._signer is None else self._signer.signed(content, now_ms // 1000)
+
+    def _encoded_files(self) -> EncodedFiles:
+        if self._files is None:
+            self._files = EncodedFiles(self._context.media(), self._settings.max_attachment_bytes)
+        return self._files
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         raise DeliveryError(Reason.INVALID_MESSAGE, "an email that was sent can't be changed")
@@ -170,11 +199,16 @@ class EmailChannel(Channel):
             uids = await self._waited_for(folder, cursor)
             updates: list[Update] = []
             for uid in uids:
-                raw = await folder.fetch(uid)
-                if raw is None:
-                    log.warning("email_skipped", channel=self.key, error="it is gone, or too large")
+                found = await folder.fetch(uid)
+                if found is None:
+                    log.info("email_skipped", channel=self.key, error="it is gone")
+                    continue
+                arrived = ArrivedMail(found.raw, f"{folder.validity}:{uid}", found.size)
+                if found.is_whole:
+                    updates += await self._read(inbound, arrived, READ_S)
                 else:
-                    updates += inbound.read(raw, f"{folder.validity}:{uid}")
+                    why = f"it has {found.size} bytes"
+                    updates += arrived.unreadable(UnreadableReason.TOO_LARGE, why)
         except BaseException:
             if folder is not None:
                 folder.close()
@@ -191,15 +225,50 @@ class EmailChannel(Channel):
             raise gone
         validity, uid, number = map(int, found.groups())
         async with opened(self._settings.imap, self._trust) as folder:
-            raw = await folder.fetch(uid) if folder.validity == validity else None
-        mail = message_from_bytes(raw, policy=policy.default) if raw is not None else None
-        parts = parts_of(mail) if isinstance(mail, EmailMessage) else []
-        content = parts[number].get_payload(decode=True) if number < len(parts) else None
-        if not isinstance(content, bytes):
+            found_mail = await folder.fetch(uid) if folder.validity == validity else None
+        raw = found_mail.raw if found_mail is not None and found_mail.is_whole else b""
+        try:
+            content = await self._parser.run(READ_S, content_of_file, raw, number)
+        except (UnreadableMail, ParserFailed):
+            content = None
+        if content is None:
             raise gone
         if len(content) > max_bytes:
             raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
         into.write(content)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        """Without the checks whether a program sent it and whether it is from its sender, and with more time.
+
+        Not for a start, which may sign in.
+        """
+        if self._settings.imap is None:
+            why = "the channel receives no emails any more"
+            return ArrivedMail(item.raw, item.origin).unreadable(item.reason, why, kind=item.kind)
+        inbound = InboundMail(self._settings, self._tokens, self.key)
+        arrived = ArrivedMail(item.raw, item.origin, anyway=True)
+        return await self._read(inbound, arrived, TAKE_S)
+
+    async def _read(
+        self, inbound: InboundMail, arrived: ArrivedMail, timeout_s: float
+    ) -> list[Update]:
+        try:
+            if len(arrived.raw) <= READ_AT_ONCE:
+                mail = read_mail(arrived.raw)
+            else:
+                mail = await self._parser.run(timeout_s, read_mail, arrived.raw)
+            return inbound.updates(mail, arrived)
+        except UnreadableMail as error:
+            return arrived.unreadable(UnreadableReason.MALFORMED, str(error))
+        except ParserTimedOut as error:
+            return arrived.unreadable(UnreadableReason.TIMED_OUT, str(error))
+        except ParserFailed as error:
+            return arrived.unreadable(UnreadableReason.FAULT, str(error))
+        except Exception as error:
+            # A fault of ours with one mail must not stop the others.
+            log.exception("email_failed", channel=self.key)
+            why = f"the service failed on it ({type(error).__name__})"
+            return arrived.unreadable(UnreadableReason.FAULT, why)
 
     async def _waited_for(self, folder: Folder, cursor: str | None) -> list[int]:
         """The ids of the next mails; none if there are none for some time."""
@@ -223,6 +292,10 @@ class EmailChannel(Channel):
         if self._folder is not None:
             self._folder.close()
             self._folder = None
+        if self._files is not None:
+            await self._files.close()
+            self._files = None
+        await self._parser.close()
         await self._servers.close()
 
     def _address(self, chat_id: str) -> str:

@@ -17,9 +17,9 @@ MIN_RSA_BITS, MAX_RSA_BITS = 1024, 4096
 
 #: Fields that are signed where they are there.
 SIGNED = (
-    "From", "To", "Subject", "Date", "Message-ID", "Reply-To", "Auto-Submitted", "Content-Language",
-    "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version", "Content-Type",
-    "Content-Transfer-Encoding",
+    "From", "To", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References",
+    "Auto-Submitted", "Content-Language", "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version",
+    "Content-Type", "Content-Transfer-Encoding",
 )  # fmt: skip
 
 #: Fields of which nobody may add another one: they are signed once more than they are there.
@@ -33,7 +33,9 @@ OVERSIGNED = (
     "List-Unsubscribe-Post",
 )
 
-_FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:((?:[^\r\n]|\r\n[ \t])*)\r\n")
+_FIELD = re.compile(rb"^([!-9;-~]++)[ \t]*+:((?:[^\r\n]|\r\n[ \t])*+)\r\n", re.MULTILINE)
+
+_SPACES = re.compile(rb"  +")
 
 Key = RSAPrivateKey | Ed25519PrivateKey
 
@@ -83,10 +85,12 @@ class Signer:
 
 def canonical_body(body: bytes) -> bytes:
     """As `relaxed` has it: RFC 6376, section 3.4.4."""
-    lines = [re.sub(rb"[ \t]+", b" ", line).rstrip(b" ") for line in body.split(b"\r\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    return b"".join(line + b"\r\n" for line in lines)
+    # Over all of it at once: a file of 10 MB has 180,000 lines.
+    body = _SPACES.sub(b" ", body.replace(b"\t", b" ")).replace(b" \r\n", b"\r\n").rstrip(b" ")
+    end = len(body)
+    while body[max(0, end - 2) : end] == b"\r\n":
+        end -= 2
+    return body[:end] + b"\r\n" if end else b""
 
 
 def canonical_field(name: bytes, value: bytes) -> bytes:

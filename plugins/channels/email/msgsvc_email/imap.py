@@ -21,6 +21,9 @@ MAX_LINE = 1_000_000
 #: Bytes of a message that is read; larger ones are skipped.
 MAX_MESSAGE_BYTES = 40_000_000
 
+#: Bytes that are read of a larger one: its fields, and what people see first.
+BEGINNING_BYTES = 65_536
+
 #: Month names of dates (RFC 9051, section 9), which are no locale's.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -43,6 +46,18 @@ class ImapFailed(DeliveryError):
     def __init__(self, text: str, *, is_account: bool = False) -> None:
         reason = Reason.BOT_BANNED if is_account else Reason.PLATFORM_UNAVAILABLE
         super().__init__(reason, f"IMAP: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A message as the server has it. `size` is more than the length of `raw` if that is its beginning."""
+
+    raw: bytes
+    size: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.size <= len(self.raw)
 
 
 class Folder:
@@ -82,17 +97,20 @@ class Folder:
         """The ids of messages that came on that day or later."""
         return await self._search(f"SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year}")
 
-    async def fetch(self, uid: int, max_bytes: int = MAX_MESSAGE_BYTES) -> bytes | None:
-        """A message; None if it is gone, or has more than `max_bytes`."""
+    async def fetch(self, uid: int, max_bytes: int = MAX_MESSAGE_BYTES) -> "Fetched | None":
+        """A message, or the beginning of one that has more than `max_bytes`; None if it is gone."""
         found = await self._command(f"UID FETCH {uid} (UID RFC822.SIZE)")
-        sizes = [size for one in found if (size := _SIZE.search(one.text))]
-        if not sizes or int(sizes[0][1]) > max_bytes:
+        sizes = [told for one in found if (told := _SIZE.search(one.text))]
+        if not sizes:
             return None
-        found = await self._command(f"UID FETCH {uid} (UID BODY.PEEK[])")
+        size = int(sizes[0][1])
+        part = f"<0.{BEGINNING_BYTES}>" if size > max_bytes else ""
+        found = await self._command(f"UID FETCH {uid} (UID BODY.PEEK[]{part})")
         wanted = re.compile(rb"\bUID %d\b" % uid, re.IGNORECASE)
-        return next(
+        raw = next(
             (one.literals[0] for one in found if one.literals and wanted.search(one.text)), None
         )
+        return None if raw is None else Fetched(raw, size if part else len(raw))
 
     async def wait(self, seconds: float) -> None:
         """Returns when something may have changed, or after that time."""

@@ -1,6 +1,8 @@
 """A message as an email: headers, text, HTML and file."""
 
+import binascii
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,11 +11,15 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
-from msgsvc_core.channels import DeliveryError, MediaFile, OutgoingMessage, Reason
+from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.content.blocks import from_rich
 from msgsvc_core.content.markup import to_spans
+from msgsvc_email.encoded_files import EncodedFile
 from msgsvc_email.layout import Footer, Picture, html_blocks, html_document, html_text, plain_text
 from msgsvc_email.settings import EmailSettings
+
+#: Bytes of the mark that stands for a file; they are 48 characters of Base64, which are in no text by chance.
+MARK_BYTES = 36
 
 #: Characters of a subject made of the text: what programs show, and a header's line (RFC 5322, 2.1.1).
 MAX_SUBJECT = 78
@@ -23,6 +29,9 @@ SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif"})
 
 #: What ends a line, and what is no text in a header.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+
+#: A message id without its brackets. Programs don't keep to the grammar of RFC 5322; this fits in a line.
+_MESSAGE_ID = re.compile(r"[!-;=?-~]{1,250}")
 
 #: Half of a surrogate pair, which is no text.
 _HALF = re.compile("[\ud800-\udfff]")
@@ -61,9 +70,9 @@ def composed(
     *,
     at: datetime,
     footer: Footer | None,
-    file: MediaFile | None,
+    file: EncodedFile | None,
 ) -> bytes:
-    """The message with all its headers, with CRLF. Raises `DeliveryError` for a file that is too large."""
+    """The message with all its headers; its lines end with CRLF."""
     subject = subject_of(message, settings)
     headers = {
         "From": _sender(settings),
@@ -71,9 +80,15 @@ def composed(
         "Subject": encoded("Subject", subject),
         "Date": format_datetime(at),
         "Message-ID": f"<{addresses.message_id}>",
-        "Auto-Submitted": "auto-generated",
         "Content-Language": settings.lang,
     }
+    refs = references_of(message)
+    if refs:
+        headers |= {"In-Reply-To": refs[-1], "References": "\r\n ".join(refs)}
+    if not message.by_person:
+        headers["Auto-Submitted"] = "auto-replied" if refs else "auto-generated"
+        # The same for Exchange, which would answer that somebody is away.
+        headers["X-Auto-Response-Suppress"] = "All"
     if addresses.reply_to is not None:
         headers["Reply-To"] = _angled(addresses.reply_to)
     if footer is not None:
@@ -81,12 +96,21 @@ def composed(
         if footer.url.startswith("https://"):
             # One POST unsubscribes, without a page (RFC 8058).
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    body = _body(message, settings, subject, footer, file)
-    return _written(headers) + body.as_bytes()
+    return _written(headers) + _body(message, settings, subject, footer, file)
+
+
+def references_of(message: OutgoingMessage) -> list[str]:
+    """The ids of the messages before it, in brackets; without those that could break a header."""
+    given = message.in_reply_to.refs if message.in_reply_to is not None else ()
+    return [f"<{ref}>" for ref in given if _MESSAGE_ID.fullmatch(ref)]
 
 
 def subject_of(message: OutgoingMessage, settings: EmailSettings) -> str:
-    """The configured subject, or else the first line of the text, cut at `MAX_SUBJECT` characters."""
+    """That of the message which it answers; else the configured one, or else the first line of the text, cut
+    at `MAX_SUBJECT` characters."""
+    if message.in_reply_to is not None and message.in_reply_to.subject:
+        subject = message.in_reply_to.subject
+        return f"Re: {subject}" if references_of(message) else subject
     if settings.subject:
         return settings.subject
     text = "".join(span.text for span in to_spans(message.text, message.format))
@@ -136,8 +160,8 @@ def _body(
     settings: EmailSettings,
     subject: str,
     footer: Footer | None,
-    file: MediaFile | None,
-) -> EmailMessage:
+    file: EncodedFile | None,
+) -> bytes:
     spans = to_spans(message.text, message.format)
     shown = file is not None and message.media is not None and message.media.type == "image"
     shown = shown and file is not None and file.mime_type in SHOWN_IMAGES
@@ -157,18 +181,15 @@ def _body(
         cte="quoted-printable",
     )
     if file is None:
-        return body
-    if file.size > settings.max_attachment_bytes:
-        raise DeliveryError(
-            Reason.INVALID_MESSAGE, f"media: has more than {settings.max_attachment_bytes} bytes"
-        )
-    content = file.file.read()
+        return body.as_bytes()
     maintype, _, subtype = file.mime_type.partition("/")
     name = _CONTROL.sub(" ", file.filename)
+    # The library takes a second for a file of 10 MB. It gets a mark, in whose place the file is put.
+    mark = secrets.token_bytes(MARK_BYTES)
     if picture is not None:
         _, html = body.iter_parts()
         html.add_related(
-            content,
+            mark,
             maintype,
             subtype,
             cid=f"<{picture.content_id}>",
@@ -176,5 +197,6 @@ def _body(
             disposition="inline",
         )
     else:
-        body.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
-    return body
+        body.add_attachment(mark, maintype=maintype, subtype=subtype, filename=name)
+    before, _, after = body.as_bytes().partition(binascii.b2a_base64(mark, newline=False) + b"\r\n")
+    return b"".join((before, file.lines, after))

@@ -1,71 +1,51 @@
 """Who sent an email: what the own mail server found out, and what only the recipient of a message knows."""
 
 import re
-from collections.abc import Iterable
-from email.message import EmailMessage
-from email.utils import getaddresses
 from typing import Literal
 
-from msgsvc_core.kernel import email
-from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_email.mail import Head
+from msgsvc_email.structured import bare, recipients
 from msgsvc_email.tokens import Tokens
 
 #: `server`: the own server verified the sender's domain. `reply`: it is sent to an address, or answers a
-#: message, that only the person was sent.
-Proof = Literal["server", "reply"]
+#: message, that only the person was sent. `operator`: nothing proves it, and somebody has looked at the mail
+#: and had it taken anyway.
+Proof = Literal["server", "reply", "operator"]
 
-#: What the sender of a mail may have filled: texts in quotes, and comments, innermost first.
-_QUOTED, _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"'), re.compile(r"\([^()]*\)")
 _RESULT = re.compile(r"\s*(dmarc|dkim|spf)\s*=\s*([a-z]+)(.*)", re.IGNORECASE | re.DOTALL)
-_PROPERTY = re.compile(r"([a-z]+\.[a-z-]+)\s*=\s*([^\s;]+)", re.IGNORECASE)
-
-#: Fields that name whom the server delivered to.
-RECIPIENTS = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
+_PROPERTY = re.compile(r"(?<![a-z-])([a-z]++\.[a-z-]++)\s*+=\s*+([^\s;]++)", re.IGNORECASE)
 
 
 def proof_of(
-    mail: EmailMessage, sender: str, *, tokens: Tokens, mailbox: str, authserv_id: str | None
+    head: Head, sender: str, *, tokens: Tokens, mailbox: str, authserv_id: str | None
 ) -> Proof | None:
     """How it is proven that `sender` sent the mail; None if it is not."""
-    if authserv_id is not None and is_verified(mail, sender, authserv_id):
+    if authserv_id is not None and is_verified(head, sender, authserv_id):
         return "server"
-    if any(tokens.is_subaddress(one, mailbox, "r", sender) for one in recipients(mail)):
+    if any(tokens.is_subaddress(one, mailbox, "r", sender) for one in recipients(head)):
         return "reply"
-    return "reply" if own_id_in(mail, sender, tokens) is not None else None
+    return "reply" if own_id_in(head, sender, tokens) is not None else None
 
 
-def is_verified(mail: EmailMessage, sender: str, authserv_id: str) -> bool:
+def is_verified(head: Head, sender: str, authserv_id: str) -> bool:
     """Whether the server's `Authentication-Results` (RFC 8601) say that the mail is from the sender's domain.
 
     Only the topmost field with its name counts: others may have been in the mail before.
     """
-    for value in mail.get_all("Authentication-Results", []):
-        server, _, results = _bare(str(value)).partition(";")
+    for value in head.all("authentication-results"):
+        # What the sender of a mail may have filled, texts in quotes and comments, proves nothing.
+        server, _, results = bare(value).partition(";")
         if server.split()[:1] == [authserv_id]:
             return _passes(results, sender.rpartition("@")[2])
     return False
 
 
-def own_id_in(mail: EmailMessage, sender: str, tokens: Tokens) -> str | None:
+def own_id_in(head: Head, sender: str, tokens: Tokens) -> str | None:
     """The message of ours to `sender` that the mail answers."""
-    named = f"{mail.get('In-Reply-To', '')} {mail.get('References', '')}".split()
+    named = f"{head.get('in-reply-to')} {head.get('references')}".split()
     # What is answered comes first in one field, and last in the other.
     ordered = [*named[:1], *reversed(named)]
     return next((one.strip("<>") for one in ordered if tokens.is_own_id(one, sender)), None)
-
-
-def recipients(mail: EmailMessage) -> list[str]:
-    """The addresses that a mail was sent to."""
-    fields = [str(value) for name in RECIPIENTS for value in mail.get_all(name, [])]
-    return [address for _, address in getaddresses(fields)]
-
-
-def _bare(value: str) -> str:
-    """A field without quoted texts and comments; empty if they don't end."""
-    value = _QUOTED.sub(" ", value)
-    while (shorter := _COMMENT.sub(" ", value)) != value:
-        value = shorter
-    return "" if re.search(r'["()]', value) else value
 
 
 def _passes(results: str, domain: str) -> bool:
@@ -88,14 +68,3 @@ def _is_aligned(method: str, properties: dict[str, str], domain: str) -> bool:
 
 def _domain(text: str) -> str:
     return text.rpartition("@")[2].lower().rstrip(".")
-
-
-def normalized(addresses: Iterable[str]) -> list[str]:
-    """Those that are addresses, in their normal form."""
-    found = []
-    for address in addresses:
-        try:
-            found.append(email.normalized(address))
-        except InvalidValue:
-            continue
-    return found

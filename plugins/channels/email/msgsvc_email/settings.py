@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel import email
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_email.dkim import read_key

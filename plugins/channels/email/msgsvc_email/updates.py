@@ -1,48 +1,105 @@
 """Emails that come in as updates."""
 
 import hashlib
-import html
 import re
-from email import message_from_bytes, policy
-from email.message import EmailMessage
-from email.utils import getaddresses, parseaddr
+from dataclasses import dataclass
 
 import structlog
 
 from msgsvc_core.channels import (
     ChannelUser,
+    ItemKind,
     MediaType,
     MessageReceived,
     ReceivedFile,
     Started,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
-from msgsvc_core.channels.commands import START_PAYLOAD
-from msgsvc_email.bounces import read_report, report_type
-from msgsvc_email.proof import Proof, normalized, own_id_in, proof_of
+from msgsvc_core.channels.commands import START_PAYLOAD, read_command
+from msgsvc_core.channels.updates import NOBODY
+from msgsvc_email.bounces import is_no_failure, read_report
+from msgsvc_email.mail import Head, Mail, is_of_server
+from msgsvc_email.proof import Proof, own_id_in, proof_of
 from msgsvc_email.settings import EmailSettings
+from msgsvc_email.structured import bare, sender_in
 from msgsvc_email.tokens import Tokens
 
-#: Characters of a text that is taken; emails may be of any length.
-MAX_TEXT = 16_000
-
 _START = re.compile(r"/?start(?:\s+(\S+))?\s*", re.IGNORECASE)
-_REPLY = re.compile(r"\s*(re|aw|sv|antw|ответ|отв)\s*(\[\d+\])?:", re.IGNORECASE)
 
-#: Lines that begin the quotation of what is answered.
-_QUOTED = re.compile(
-    r"(on .{6,200} wrote:|am .{6,200} schrieb.*:|le .{6,200} a écrit\s*:"
-    r"|.{6,200}\bпишет:|.{6,200}\bнаписал\(?а?\)?:"
-    r"|-{2,}\s*(original message|исходное сообщение|пересылаемое сообщение|ursprüngliche nachricht)\s*-{2,}"
-    r"|_{20,})\s*",
+#: The marks of replies before a subject, as programs write them in their languages.
+_REPLY = re.compile(
+    r"(?:\s*(?:re|aw|sv|antw|res|rif|r|odp|vs|vá|ynt|ответ|отв|回复|回覆|答复|返信)"
+    r"\s{0,3}(?:\[\d{1,4}\]|\(\d{1,4}\))?\s{0,3}[:：])+\s*",
     re.IGNORECASE,
 )
+
+#: Messages of a conversation that an update names, and characters of the id of one.
+MAX_REFS, MAX_REF = 20, 250
+
+_REF = re.compile(rf"<([!-;=?-~]{{1,{MAX_REF}}})>")
+
+#: Characters that are kept of a mail's `Message-ID` (RFC 5322, section 2.1.1: a line has 998).
+MAX_MESSAGE_ID = 998
+
+#: Marks of mails that nobody wrote to us: of lists, and of programs that answer.
+_AUTOMATIC = ("list-id", "x-autoreply", "x-autorespond", "x-autoresponse", "x-autoresponder")
+
+#: Subjects of programs that answer for people and say so nowhere else.
+_AWAY = re.compile(
+    r"(?:(?:automatic reply|auto(?:matic)?[ -]?(?:repl(?:y|ies)|response)|out of (?:the )?office|on vacation"
+    r"|automatische antwort|abwesenheitsnotiz|abwesend|réponse automatique|absence du bureau"
+    r"|respuesta automática|risposta automatica|automatisch antwoord|resposta automática"
+    r"|odpowiedź automatyczna|automatická odpověď|automatick[áa] odpove[ďd]|autosvar|automatisk svar"
+    r"|automaattinen vastaus|automatikus válasz|otomatik yanıt|răspuns automat|αυτόματη απάντηση"
+    r"|автоответ|автоматический ответ|автоматична відповідь|automatski odgovor)\b"
+    r"|自動応答|自動返信|自动答复|自动回复|自動回覆|자동 회신)",
+    re.IGNORECASE,
+)
+
+#: Values of `Precedence` that no person's mail has.
+_BULK = frozenset({"bulk", "list", "junk", "auto_reply", "auto-reply"})
 
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ArrivedMail:
+    """A mail as it arrived. `place` is where it is, for its files; `size` is its bytes if `raw` is only its
+    beginning; `anyway` that somebody has looked at it, and wants it taken."""
+
+    raw: bytes
+    place: str
+    size: int = 0
+    anyway: bool = False
+
+    def unreadable(
+        self,
+        reason: UnreadableReason,
+        why: str,
+        *,
+        kind: ItemKind = "email",
+        user: ChannelUser = NOBODY,
+    ) -> list[Update]:
+        """In place of the updates of a mail that nothing is made of."""
+        return [
+            Unreadable(
+                # Not its `Message-ID`: whoever repeats one must not keep another mail off the shelf.
+                update_id=Unreadable.id_of(self.raw),
+                raw=self.raw,
+                reason=reason,
+                detail=why,
+                kind=kind,
+                user=user,
+                origin=self.place,
+                size=self.size,
+            )
+        ]
+
+
 class InboundMail:
-    """Reads the mails of one channel's mailbox."""
+    """What the mails of one channel's mailbox come to."""
 
     def __init__(self, settings: EmailSettings, tokens: Tokens, channel: str) -> None:
         assert settings.imap is not None
@@ -52,66 +109,77 @@ class InboundMail:
         self._tokens = tokens
         self._channel = channel
 
-    def read(self, raw: bytes, place: str) -> list[Update]:
-        """The updates of a mail; `place` is where it is, for its files."""
-        try:
-            mail = message_from_bytes(raw, policy=policy.default)
-            assert isinstance(mail, EmailMessage)
-            return self._read(mail, raw, place)
-        except Exception as error:  # noqa: BLE001 - the standard library's parser raises many
-            self._skipped(f"it can't be read ({type(error).__name__})")
+    def updates(self, mail: Mail, arrived: ArrivedMail) -> list[Update]:
+        """The updates of a mail."""
+        update_id = _update_id(mail.head, arrived.raw)
+        if mail.report_type or is_of_server(mail.head):
+            return self._of_server(mail, arrived, update_id)
+        senders = mail.head.all("from")
+        sender = sender_in(senders[0]) if len(senders) == 1 else None
+        if sender is None:
+            return arrived.unreadable(UnreadableReason.NO_SENDER, "it is not from one address")
+        name, address = sender
+        if address in {self._settings.sender, self._mailbox}:
+            log.info("email_skipped", channel=self._channel, error="it is from this channel")
             return []
-
-    def _read(self, mail: EmailMessage, raw: bytes, place: str) -> list[Update]:
-        update_id = _update_id(mail, raw)
-        if report_type(mail):
-            return read_report(
-                mail,
-                update_id,
-                tokens=self._tokens,
-                mailbox=self._mailbox,
-                channel=self._channel,
-            )
-        named = getaddresses([str(one) for one in mail.get_all("From", [])])
-        senders = normalized([address for _, address in named])
-        if len(named) != 1 or len(senders) != 1:
-            return self._skipped("it is not from one address")
-        if why := self._is_automatic(mail, senders[0]):
-            return self._skipped(why)
+        user = ChannelUser(address, (name or address.partition("@")[0])[:64], address)
+        why = self._is_automatic(mail.head)
+        if why and not arrived.anyway:
+            return arrived.unreadable(UnreadableReason.AUTOMATIC, why, user=user)
         proof = proof_of(
-            mail,
-            senders[0],
+            mail.head,
+            address,
             tokens=self._tokens,
             mailbox=self._mailbox,
             authserv_id=self._authserv_id,
         )
+        if proof is None and arrived.anyway:
+            proof = "operator"
         if proof is None:
-            return self._skipped("nothing proves its sender")
-        return self._of_person(mail, senders[0], proof, update_id, files_of(mail, place))
+            why = "nothing proves that it is from its sender"
+            return arrived.unreadable(UnreadableReason.UNPROVEN_SENDER, why, user=user)
+        return self._of_person(mail, user, proof, update_id, arrived)
+
+    def _of_server(self, mail: Mail, arrived: ArrivedMail, update_id: str) -> list[Update]:
+        updates = read_report(mail, update_id, tokens=self._tokens, mailbox=self._mailbox)
+        if updates:
+            return updates
+        if is_no_failure(mail):
+            log.info("report_skipped", channel=self._channel, kind=mail.report_type)
+            return []
+        why = "it reports on no message of this channel"
+        return arrived.unreadable(UnreadableReason.UNMATCHED, why, kind="report")
 
     def _of_person(
         self,
-        mail: EmailMessage,
-        sender: str,
+        mail: Mail,
+        user: ChannelUser,
         proof: Proof,
         update_id: str,
-        files: list[ReceivedFile],
+        arrived: ArrivedMail,
     ) -> list[Update]:
-        name = parseaddr(str(mail["From"]))[0] or sender.partition("@")[0]
-        user = ChannelUser(sender, " ".join(name.split())[:64], sender)
-        subject, text = " ".join(str(mail.get("Subject", "")).split()), text_of(mail)
+        sender, subject, text = user.user_id, mail.head.decoded("subject"), mail.text
+        files = files_of(mail, arrived.place)
         start = _START.fullmatch(subject) or (None if files else _START.fullmatch(text))
         if start is not None:
             # A start may sign in, for which knowing an address that went through many hands is too little.
             payload = start[1] or ""
             if proof != "server" or (payload and not START_PAYLOAD.fullmatch(payload)):
-                return self._skipped("nothing proves the sender of a start")
+                return _unproven_start(arrived, user)
             return [Started(update_id=update_id, chat_id=sender, user=user, payload=payload)]
-        answered = own_id_in(mail, sender, self._tokens)
-        if subject and answered is None and not _REPLY.match(subject):
-            text = f"{subject}\n\n{text}".strip()
+        reply = _REPLY.match(subject)
+        subject = subject[reply.end() :] if reply else subject
+        refers_to = _refs_in(mail.head)
+        begins = bool(subject) and not reply and not refers_to
+        if not text and not files and begins:
+            # People write short mails in the subject.
+            text = subject
         if not text and not files:
-            return self._skipped("it is empty")
+            why = "it has neither a text nor files"
+            return arrived.unreadable(UnreadableReason.EMPTY, why, user=user)
+        command = read_command(text)
+        if proof != "server" and command is not None and command.name == "start":
+            return _unproven_start(arrived, user)
         return [
             MessageReceived(
                 update_id=update_id,
@@ -119,104 +187,63 @@ class InboundMail:
                 user=user,
                 text=text,
                 files=tuple(files),
-                message_ref=str(mail.get("Message-ID", "")).strip("<> ") or None,
-                reply_to=answered,
+                message_ref=mail.head.get("message-id").strip("<> ")[:MAX_MESSAGE_ID] or None,
+                reply_to=own_id_in(mail.head, sender, self._tokens),
+                subject=subject,
+                refers_to=refers_to,
+                begins=begins,
             )
         ]
 
-    def _is_automatic(self, mail: EmailMessage, sender: str) -> str:
+    @staticmethod
+    def _is_automatic(head: Head) -> str:
         """Why a mail is not from a person; empty if it may be."""
-        if str(mail.get("Auto-Submitted", "no")).partition(";")[0].strip().lower() != "no":
+        if bare(head.get("auto-submitted")).partition(";")[0].strip().lower() not in {"", "no"}:
             return "a program sent it"
-        if str(mail.get("Precedence", "")).strip().lower() in {"bulk", "list", "junk"}:
+        if bare(head.get("precedence")).strip().lower() in _BULK:
             return "it is bulk mail"
-        if any(
-            name in mail for name in ("List-Id", "List-Unsubscribe", "X-Autoreply", "X-Autorespond")
+        # `List-Unsubscribe` alone is in what many programs send in a person's name.
+        automatic = any(name in head for name in _AUTOMATIC)
+        if (
+            automatic
+            or "autoresponder" in head.get("x-post-messageclass").lower()
+            or _AWAY.match(head.decoded("subject"))
         ):
             return "it is of a list, or an automatic reply"
-        if str(mail.get("Return-Path", "")).strip() == "<>":
+        if head.get("return-path").strip() == "<>":
             return "it is a report of a server"
-        if sender in {self._settings.sender, self._mailbox}:
-            return "it is from this channel"
         return ""
 
-    def _skipped(self, why: str) -> list[Update]:
-        log.warning("email_skipped", channel=self._channel, error=why)
-        return []
+
+def _unproven_start(arrived: ArrivedMail, user: ChannelUser) -> list[Update]:
+    """Also of a mail that is to be taken anyway: a start may sign in."""
+    why = "it starts the bot, and its server does not prove who sent it"
+    return arrived.unreadable(UnreadableReason.UNPROVEN_SENDER, why, user=user)
 
 
-def text_of(mail: EmailMessage) -> str:
-    """What a person wrote: without what they quote, and without their signature."""
-    part = mail.get_body(("plain", "html"))
-    if part is None:
-        return ""
-    content = str(part.get_content())
-    if part.get_content_type() == "text/html":
-        content = _without_markup(content)
-    lines = content.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(_written(lines)).strip("\n ")[:MAX_TEXT]
-
-
-def _written(lines: list[str]) -> list[str]:
-    kept: list[str] = []
-    for number, line in enumerate(lines):
-        if line == "-- " or _begins_quotation(line, lines[number + 1 :]):
-            break
-        kept.append(line)
-    # Answers below or between quotations stay, the quotations go.
-    return [line for line in kept if not line.startswith(">")]
-
-
-def _begins_quotation(line: str, later: list[str]) -> bool:
-    # The line that introduces a quotation may be broken in two.
-    pair = f"{line} {later[0]}" if later and not line.startswith(">") else line
-    if not (_QUOTED.fullmatch(line.strip()) or _QUOTED.fullmatch(pair.strip())):
-        return False
-    quotes = [each.startswith(">") for each in later if each.strip()]
-    # Where more is written below the quotation, it is an answer between the lines.
-    return line.startswith(("-", "_")) or (any(quotes) and quotes[-1])
-
-
-def _without_markup(text: str) -> str:
-    text = re.sub(r"(?is)<(script|style|head|blockquote)\b.*?</\1\s*>", "", text)
-    text = re.sub(r'(?is)<div[^>]*class="?gmail_quote.*', "", text)
-    text = re.sub(r"(?i)<br\s*/?>|</(p|div|tr|li|h[1-6])\s*>", "\n", re.sub(r"\s+", " ", text))
-    return html.unescape(re.sub(r"<[^>]*>", "", text)).replace("\xa0", " ")
-
-
-def parts_of(mail: EmailMessage) -> list[EmailMessage]:
-    """The parts that are files, in order."""
-    body = [mail.get_body(("plain",)), mail.get_body(("html",))]
+def files_of(mail: Mail, place: str) -> list[ReceivedFile]:
+    kinds: dict[str, MediaType] = {"image": "image", "video": "video"}
     return [
-        part
-        for part in mail.walk()
-        if isinstance(part, EmailMessage)
-        and not part.is_multipart()
-        and not any(part is one for one in body)
-        and (part.get_filename() or part.get_content_maintype() != "text")
+        ReceivedFile(
+            kinds.get(one.content_type.partition("/")[0], "document"),
+            f"{place}:{one.number}",
+            one.name,
+            one.content_type,
+            one.size,
+        )
+        for one in mail.files
     ]
 
 
-def files_of(mail: EmailMessage, place: str) -> list[ReceivedFile]:
-    found = []
-    for number, part in enumerate(parts_of(mail)):
-        content = part.get_payload(decode=True)
-        size = len(content) if isinstance(content, bytes) else None
-        kinds: dict[str, MediaType] = {"image": "image", "video": "video"}
-        found.append(
-            ReceivedFile(
-                kinds.get(part.get_content_maintype(), "document"),
-                f"{place}:{number}",
-                part.get_filename(),
-                part.get_content_type(),
-                size,
-            )
-        )
-    return found
+def _refs_in(head: Head) -> tuple[str, ...]:
+    """The messages that a mail refers to, oldest first."""
+    named = f"{head.get('references')} {head.get('in-reply-to')}"
+    refs = dict.fromkeys(_REF.findall(named))
+    return tuple(refs)[-MAX_REFS:]
 
 
-def _update_id(mail: EmailMessage, raw: bytes) -> str:
+def _update_id(head: Head, raw: bytes) -> str:
     """The same for a mail that is found a second time, e.g. after the folder got new ids."""
-    given = str(mail.get("Message-ID", "")).strip()
-    named = f"{given}\n{mail.get('From', '')}".encode("utf-8", "replace") if given else raw
+    given = head.get("message-id")
+    named = f"{given}\n{head.get('from')}".encode() if given else raw
     return f"mail-{hashlib.sha256(named).hexdigest()[:40]}"

@@ -11,6 +11,7 @@ from msgsvc_devkit import FakeClock
 from msgsvc_devkit.certificates import server_context, write_certificate
 from msgsvc_devkit.platforms.email import FakeMail, Person
 from msgsvc_devkit.platforms.email.faults import Step
+from msgsvc_devkit.work import until
 from msgsvc_email.channel import EmailChannel
 from msgsvc_email.failures import refusal
 
@@ -29,6 +30,22 @@ HELLO = OutgoingMessage("Hello").with_key("msg_1")
         ("RCPT", "552 5.2.2 mailbox full", Reason.UNKNOWN),
         ("RCPT", "550 5.7.1 blocked by policy", Reason.INVALID_MESSAGE),
         ("RCPT", "554 5.7.1 relay access denied", Reason.BOT_BANNED),
+        # Postfix's words for one mailbox of a domain that it relays for.
+        (
+            "RCPT",
+            "550 5.1.1 <a@b.example>: User unknown in relay recipient table",
+            Reason.CHAT_NOT_FOUND,
+        ),
+        ("RCPT", "550 Requested action not taken: mailbox unavailable", Reason.CHAT_NOT_FOUND),
+        ("RCPT", "550 5.5.0 User <a@b.example> does not exist", Reason.CHAT_NOT_FOUND),
+        ("RCPT", "550 5.4.1 Recipient address rejected: Access denied.", Reason.CHAT_NOT_FOUND),
+        ("RCPT", "550 Administrative prohibition", Reason.UNKNOWN),
+        ("RCPT", "550 blocked by our policy: unknown user of a relay", Reason.UNKNOWN),
+        ("RCPT", "550 5.1.0 sender rejected: user unknown", Reason.UNKNOWN),
+        ("RCPT", "550 5.7.9 try something else", Reason.INVALID_MESSAGE),
+        ("RCPT", "530 5.7.0 Authentication required", Reason.BOT_BANNED),
+        ("RCPT", "530 5.7.0 no", Reason.INVALID_MESSAGE),
+        ("RCPT", "550 5.7.54 SMTP; Unable to relay recipient", Reason.BOT_BANNED),
         ("RCPT", "450 4.2.0 greylisted", Reason.RATE_LIMITED),
         ("RCPT", "451 4.7.1 try again later", Reason.RATE_LIMITED),
         ("RCPT", "452 4.2.2 mailbox full", Reason.RATE_LIMITED),
@@ -98,6 +115,47 @@ async def test_an_unused_connection_is_tried_first_and_an_old_one_dropped(
     await channel.send(ann.address, HELLO)
 
     assert platform.connections == 2
+
+
+async def test_an_unused_connection_is_ended_without_another_message(
+    channel: EmailChannel,
+    platform: FakeMail,
+    ann: Person,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("msgsvc_email.smtp.IDLE_S", 0.05)
+    await channel.send(ann.address, HELLO)
+    clock.advance(seconds=1)
+
+    async def closed() -> bool:
+        return platform.open_connections == 0
+
+    assert await until(closed)
+
+    assert platform.commands.count("QUIT") == 1
+
+
+async def test_a_server_that_takes_fewer_connections_is_used_with_those(
+    make_channel: ChannelFactory, platform: FakeMail
+) -> None:
+    platform.max_connections = 2
+    channel = await make_channel(connections=5)
+    people = [platform.person(f"P{number}") for number in range(20)]
+    await asyncio.gather(*(channel.send(one.address, HELLO) for one in people))
+    await channel.check()
+
+    assert [len(one.messages) for one in people] == [1] * 20
+    assert platform.most_connections == 2
+
+
+async def test_a_check_opens_no_second_connection(
+    channel: EmailChannel, platform: FakeMail, ann: Person
+) -> None:
+    await channel.send(ann.address, HELLO)
+    health = await channel.check()
+
+    assert (health.ok, platform.most_connections) == (True, 1)
 
 
 async def test_a_connection_that_the_server_closed_is_replaced(

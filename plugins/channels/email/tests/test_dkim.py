@@ -70,6 +70,8 @@ def test_relaxed_forms_are_those_of_the_standard() -> None:
     assert canonical_field(b"B ".strip(), b" Y\t\r\n\tZ  ") == b"b:Y Z"
     assert canonical_body(b" C \r\nD \t E\r\n\r\n\r\n") == b" C\r\nD E\r\n"
     assert canonical_body(b"\r\n\r\n") == b""
+    assert canonical_body(b"A\t\t\r\n B  \r\n \r\n\t") == b"A\r\n B\r\n"
+    assert canonical_body(b"A") == b"A\r\n"
 
 
 async def signed(make_channel: ChannelFactory, person: Person, key: str) -> Mail:

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason
+from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason, ReplyTarget
 from msgsvc_core.channels.kinds import WrongSettings
 from msgsvc_core.kernel.errors import InvalidValue, SettingsError
 from msgsvc_devkit.platforms.email import FakeMail, Mail, Person
+from msgsvc_devkit.web_servers import stop
 from msgsvc_email.channel import EmailChannel
 
 from .conftest import ChannelFactory, failure_of
@@ -32,7 +33,7 @@ async def media_url() -> AsyncIterator[str]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     yield f"http://127.0.0.1:{site.port}"
-    await runner.cleanup()
+    await stop(runner)
 
 
 #: The page of a message's recipient, as the core gives it.
@@ -102,6 +103,7 @@ async def test_headers_name_sender_recipient_and_language(
     )
     assert (mail.header("Subject"), mail.header("Content-Language")) == ("Заказ", "ru")
     assert mail.header("Auto-Submitted") == "auto-generated"
+    assert mail.header("X-Auto-Response-Suppress") == "All"
     assert "подписаны на рассылку" in mail.footer
 
 
@@ -268,3 +270,39 @@ async def test_edits_are_refused(channel: EmailChannel) -> None:
         await channel.edit("ann@people.example", "x", OutgoingMessage("new"))
     with pytest.raises(DeliveryError):
         await channel.delete("ann@people.example", "x")
+
+
+async def test_a_reply_is_in_the_conversation_whatever_the_configured_subject(
+    make_channel: ChannelFactory, ann: Person
+) -> None:
+    channel = await make_channel(subject="News of the shop")
+    message = OutgoingMessage("Which one?").replying_to(ReplyTarget("Заказ 7", ("1@a.example",)))
+    await channel.send(ann.address, message.with_key("k"))
+    mail = ann.messages[-1]
+
+    assert mail.header("Subject") == "Re: Заказ 7"
+    assert mail.header("In-Reply-To") == mail.header("References") == "<1@a.example>"
+    assert mail.header("Auto-Submitted") == "auto-replied"
+
+
+async def test_a_message_that_begins_a_conversation_has_its_subject(
+    channel: EmailChannel, ann: Person
+) -> None:
+    message = OutgoingMessage("We got your form").replying_to(ReplyTarget("Order 7")).from_person()
+    await channel.send(ann.address, message.with_key("k"))
+    mail = ann.messages[-1]
+
+    assert (mail.header("Subject"), mail.header("In-Reply-To")) == ("Order 7", "")
+    assert "Auto-Submitted" not in mail.parsed
+    assert "X-Auto-Response-Suppress" not in mail.parsed
+
+
+async def test_what_a_stranger_wrote_adds_no_field(channel: EmailChannel, ann: Person) -> None:
+    refs = ("a>\r\nBcc: <bob@people.example", "b c", "ü@a.example", "a" * 300, *(["d" * 250] * 20))
+    target = ReplyTarget("x\r\nBcc: bob@people.example\r\n\r\nHello" + "y" * 300, refs)
+    await channel.send(ann.address, OutgoingMessage("Hi").replying_to(target).with_key("k"))
+    mail = ann.messages[-1]
+
+    assert "Bcc" not in mail.parsed
+    assert mail.header("References").split() == [f"<{'d' * 250}>"] * 20
+    assert max(map(len, mail.raw.split(b"\r\n"))) <= 998

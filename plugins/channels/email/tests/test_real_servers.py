@@ -21,6 +21,7 @@ from msgsvc_devkit import machine, until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.platforms.email import FakeMail, Mail
 from msgsvc_devkit.platforms.email.messages import read_mail
+from msgsvc_devkit.web_servers import stop
 from msgsvc_email import plugin
 from msgsvc_helpdesk import plugin as helpdesk
 
@@ -79,7 +80,7 @@ async def picture_url() -> AsyncIterator[str]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     yield f"http://127.0.0.1:{site.port}/p.png"
-    await runner.cleanup()
+    await stop(runner)
 
 
 async def subscribe(service: Service, tenant: Tenant, address: str) -> str:

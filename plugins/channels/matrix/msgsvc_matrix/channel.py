@@ -18,8 +18,11 @@ from msgsvc_core.channels import (
     Polled,
     Reason,
     Receiving,
+    Unreadable,
+    Update,
 )
 from msgsvc_core.content.markup import Span
+from msgsvc_core.kernel.json import read_json
 from msgsvc_matrix import files
 from msgsvc_matrix.client import MatrixClient
 from msgsvc_matrix.failures import MatrixError
@@ -28,6 +31,7 @@ from msgsvc_matrix.rooms import Rooms
 from msgsvc_matrix.settings import MatrixSettings
 from msgsvc_matrix.sync import SyncReader
 from msgsvc_matrix.texts import OwnTexts
+from msgsvc_matrix.upgrades import Upgrades
 from msgsvc_matrix.uploads import MSGTYPES, Uploads
 
 #: Fields of a message's content that are its file, and stay with an edited message.
@@ -58,12 +62,14 @@ class MatrixChannel(Channel):
         media = context.media()
         self._client = MatrixClient(settings, media.guard, f"msgsvc-{identity.key}")
         self._rooms = Rooms(self._client)
+        self._upgrades = Upgrades(clock=context.clock, client=self._client, rooms=self._rooms)
         self._uploads = Uploads(clock=context.clock, media=media, client=self._client)
         self._sync = SyncReader(
             channel=identity.key,
             clock=context.clock,
             client=self._client,
             rooms=self._rooms,
+            upgrades=self._upgrades,
             settings=settings,
             texts=lambda: context.provided(OwnTexts),
         )
@@ -73,6 +79,8 @@ class MatrixChannel(Channel):
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         if not chat_id.startswith("!"):
             raise DeliveryError(Reason.CHAT_NOT_FOUND, "chat_id: a chat on Matrix is a room's id")
+        # First: people may leave a room that was replaced.
+        await self._upgrades.check_current(chat_id)
         await self._rooms.check_reachable(chat_id)
         content = await self._content(message)
         try:
@@ -135,6 +143,12 @@ class MatrixChannel(Channel):
 
     async def poll_updates(self, cursor: str | None) -> Polled:
         return await self._sync.poll(cursor)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        """As this version reads it: there is no check that could be left out."""
+        event = read_json(item.raw)
+        update = await self._sync.read_again(event, item.origin)
+        return [] if update is None else [update]
 
     async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         await files.fetch(self._client, file_ref, into, max_bytes)

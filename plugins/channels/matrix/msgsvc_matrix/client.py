@@ -98,11 +98,13 @@ class MatrixClient:
         )
 
     async def messages(
-        self, room_id: str, start: str, end: str, room_filter: Any, limit: int
+        self, room_id: str, start: str, end: str | None, room_filter: Any, limit: int
     ) -> dict[str, Any]:
-        """A page of events from `start` back to `end`, the latest first."""
-        params = {"from": start, "to": end, "dir": "b", "limit": str(limit)}
+        """A page of events from `start` back to `end`, the latest first; None is the room's beginning."""
+        params = {"from": start, "dir": "b", "limit": str(limit)}
         params["filter"] = to_json(room_filter)
+        if end is not None:
+            params["to"] = end
         return await self._call("GET", f"{_room(room_id)}/messages", params=params)
 
     async def members(self, room_id: str) -> dict[str, str | None]:
@@ -120,8 +122,15 @@ class MatrixClient:
         path = f"{_room(room_id)}/state/m.room.member/{_part(user_id)}"
         return await self._call("GET", path, params={"format": "event"})
 
-    async def join(self, room_id: str) -> None:
-        await self._call("POST", f"{_room(room_id)}/join", {}, timeout_s=JOIN_S)
+    async def state(self, room_id: str, kind: str, *, full: bool = False) -> dict[str, Any]:
+        """The content of a room's state event; with `full` the event. The bot is in the room, or was."""
+        params = {"format": "event"} if full else None
+        return await self._call("GET", f"{_room(room_id)}/state/{kind}", params=params)
+
+    async def join(self, room_id: str, *, via: str = "") -> None:
+        """Accepts an invitation, or joins an open room. `via` is a server that knows the room."""
+        params = {"via": via} if via else None
+        await self._call("POST", f"{CLIENT}/join/{_part(room_id)}", {}, params, timeout_s=JOIN_S)
 
     async def leave(self, room_id: str, reason: str) -> None:
         """Leaves a room, or declines an invitation."""

@@ -13,9 +13,6 @@ from msgsvc_core.kernel.json import read_json
 #: Characters of the homeserver's words that an error keeps.
 MAX_WORDS = 300
 
-#: Maximum wait that is accepted, in seconds (a day).
-MAX_RETRY_AFTER_S = 86_400.0
-
 #: Statuses of gateways that have not reached the homeserver: the call had no effect.
 NOT_DONE = frozenset({502, 503})
 
@@ -123,5 +120,6 @@ def _retry_after_s(headers: Mapping[str, str], body: Mapping[str, Any]) -> float
         wait_ms = body.get("retry_after_ms")
         if not isinstance(wait_ms, int | float) or isinstance(wait_ms, bool):
             return None
-        seconds = wait_ms / 1000
-    return min(seconds, MAX_RETRY_AFTER_S) if seconds >= 0 else None
+        # A whole number of JSON may be too large to be divided.
+        seconds = min(wait_ms, 10**9) / 1000
+    return seconds if seconds >= 0 else None

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator, model_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: Say where our calls go, so a project can't set them for a bot of its own.

@@ -2,22 +2,35 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 
-from msgsvc_core.channels import Blocked, DeliveryError, Polled, Reason, Update
+from msgsvc_core.channels import (
+    Blocked,
+    ChannelUser,
+    ChatMoved,
+    DeliveryError,
+    Polled,
+    Reason,
+    Started,
+    Unreadable,
+    UnreadableReason,
+    Update,
+)
+from msgsvc_core.channels.updates import NOBODY
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.json import read_json, to_json
 from msgsvc_matrix.client import MatrixClient
 from msgsvc_matrix.failures import MatrixError
-from msgsvc_matrix.rooms import Rooms
+from msgsvc_matrix.rooms import Members, Rooms
 from msgsvc_matrix.settings import MatrixSettings
 from msgsvc_matrix.texts import OwnTexts
 from msgsvc_matrix.updates import (
     EVENT_TYPES,
-    Unreadable,
+    InvalidEvent,
     membership_of,
     read_event,
     read_receipts,
@@ -25,6 +38,7 @@ from msgsvc_matrix.updates import (
     text_in,
     user_of,
 )
+from msgsvc_matrix.upgrades import Upgrades
 
 #: Seconds that the homeserver waits for news, and while an invitation is to be accepted again.
 POLL_S, RETRY_S = 25.0, 5.0
@@ -37,7 +51,8 @@ GAP_PAGE = 100
 #: pages is not followed for ever.
 GAP_PAGES = 1_000
 
-#: Age in milliseconds of events that a bot without a cursor still takes; older ones are history.
+#: Age in milliseconds of events that a bot without a cursor still takes; older ones are history. The core
+#: remembers for longer than that which it has processed.
 HISTORY_MS = DAY_MS
 
 #: Invitations that are accepted between two answers, and tries of each.
@@ -75,6 +90,7 @@ class SyncReader:
         clock: Clock,
         client: MatrixClient,
         rooms: Rooms,
+        upgrades: Upgrades,
         settings: MatrixSettings,
         texts: Callable[[], OwnTexts],
     ) -> None:
@@ -82,6 +98,7 @@ class SyncReader:
         self._clock = clock
         self._client = client
         self._rooms = rooms
+        self._upgrades = upgrades
         self._settings = settings
         self._texts = texts
 
@@ -89,17 +106,26 @@ class SyncReader:
         """The updates after a cursor. See `Channel.poll_updates`."""
         at, me = Cursor.read(cursor), await self._client.user_id()
         wait_s = RETRY_S if at.invites else POLL_S
-        answer = await self._client.sync(at.since, _filter(first=at.since is None), wait_s)
+        again = False
+        try:
+            answer = await self._client.sync(at.since, _filter(first=at.since is None), wait_s)
+        except MatrixError as error:
+            if at.since is None or error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            # The server was restored or replaced, and will never take this cursor.
+            log.error("cursor_refused", channel=self._channel, error=error.text)
+            at, again = replace(at, since=None), True
+            answer = await self._client.sync(None, _filter(first=True), wait_s)
         since, rooms = answer.get("next_batch"), _object(answer, "rooms")
         if not isinstance(since, str) or not since:
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "the answer has no next_batch")
         updates: list[Update] = []
         for room_id, room in _rooms(rooms, "join"):
-            updates += await self._joined(room_id, room, at.since, me)
+            updates += await self._joined(room_id, room, at.since, me, again=again)
             updates += await self._receipts(room_id, room, at.since, me)
         for room_id, room in _rooms(rooms, "leave"):
             self._rooms.forget(room_id)
-            updates += self._removed(room_id, room, me)
+            updates += await self._removed(room_id, room, me)
         invites = dict(at.invites)
         for room_id, room in _rooms(rooms, "invite"):
             if await self._is_welcome(room_id, room, me):
@@ -109,8 +135,12 @@ class SyncReader:
     # ---- invitations ----------------------------------------------------------------------------
 
     async def _is_welcome(self, room_id: str, room: Mapping[str, Any], me: str) -> bool:
-        """Whether the bot accepts an invitation. It declines those of groups, and of other servers."""
-        for event in _events(_object(room, "invite_state")):
+        """Whether the bot accepts an invitation. It declines those of groups, and of other servers.
+
+        An invitation to the room that replaces a direct chat does not say `is_direct`.
+        """
+        stripped = _events(_object(room, "invite_state"))
+        for event in stripped:
             if event.get("type") != "m.room.member" or event.get("state_key") != me:
                 continue
             content, sender = event.get("content"), event.get("sender")
@@ -119,7 +149,8 @@ class SyncReader:
             if not self._settings.allows(sender):
                 await self._decline(room_id, self._texts().other_server)
                 return False
-            if content.get("is_direct") is not True:
+            is_direct = content.get("is_direct") is True
+            if not is_direct and not await self._upgrades.is_invitation(room_id, stripped, sender):
                 await self._decline(room_id, self._texts().direct_only)
                 return False
             return True
@@ -152,18 +183,23 @@ class SyncReader:
     # ---- rooms ----------------------------------------------------------------------------------
 
     async def _joined(
-        self, room_id: str, room: Mapping[str, Any], since: str | None, me: str
+        self, room_id: str, room: Mapping[str, Any], since: str | None, me: str, *, again: bool
     ) -> list[Update]:
-        """What happened in a room that the bot is in."""
+        """What happened in a room that the bot is in. `again` says that its cursor was refused: then it is
+        all of the last day, of which the core knows what it has processed."""
         timeline = _object(room, "timeline")
-        events = _events(timeline)
-        if since is None:
+        events, limited = _events(timeline), timeline.get("limited") is True
+        if again:
+            if limited and events and self._is_new(events[0]):
+                events = await self._gap(room_id, timeline.get("prev_batch"), None) + events
+            events = [event for event in events if self._is_new(event)]
+        elif since is None:
             events = self._recent(events, me)
-        elif timeline.get("limited") is True and _own_join(events, me) is None:
+        elif limited and _own_join(events, me) is None:
             events = await self._gap(room_id, timeline.get("prev_batch"), since) + events
         joined = _own_join(events, me)
         encrypted = [one for one in events if one.get("type") == "m.room.encryption"]
-        if joined is not None and (encrypted or _is_encrypted(room)):
+        if joined is not None and not again and (encrypted or _is_encrypted(room)):
             # A client that opens a chat with the bot takes this one as long as the bot is in it.
             await self._say_unreadable(room_id, joined)
             await self._quietly_leave(room_id, self._texts().encrypted)
@@ -191,18 +227,55 @@ class SyncReader:
         if members.is_group:
             log.debug("group_skipped", channel=self._channel, chat_id=room_id)
             return []
-        updates = []
+        updates: list[Update] = []
         for event in news:
-            try:
-                update = read_event(event, room_id, members, me)
-            except Unreadable as error:
-                log.warning("update_skipped", channel=self._channel, error=str(error))
-                continue
+            update = self.update_of(event, room_id, members, me)
             if update is None:
                 log.debug("update_skipped", channel=self._channel, kinds=str(event.get("type")))
-            elif self._settings.allows(update.user.user_id):
+            elif isinstance(update, Unreadable) or self._settings.allows(update.user.user_id):
                 updates.append(update)
-        return updates
+        return [await self._in_context(one) for one in updates if not await self._is_leftover(one)]
+
+    async def _in_context(self, update: Update) -> Update:
+        """A start in a room that continues an earlier chat is that chat's move."""
+        if not isinstance(update, Started):
+            return update
+        old = await self._upgrades.previous_chat(update.chat_id, update.user.user_id)
+        if old is None:
+            return update
+        log.info("chat_moved", channel=self._channel, chat_id=old, new_chat_id=update.chat_id)
+        return ChatMoved(
+            update_id=update.update_id,
+            chat_id=old,
+            user=update.user,
+            new_chat_id=update.chat_id,
+        )
+
+    async def _is_leftover(self, update: Update) -> bool:
+        """Whether somebody only leaves, or clears, a room that was replaced: the chat goes on elsewhere."""
+        return isinstance(update, Blocked) and await self._upgrades.is_replaced(update.chat_id)
+
+    def update_of(
+        self, event: Mapping[str, Any], room_id: str, members: Members, me: str
+    ) -> Update | None:
+        """The update of an event in a direct chat; None if it is irrelevant."""
+        if "redacted_because" in _object(event, "unsigned"):
+            # Its sender has removed it, with its content.
+            return None
+        try:
+            return read_event(event, room_id, members, me)
+        except InvalidEvent as error:
+            return unreadable(event, room_id, str(error))
+        except Exception as error:
+            # A fault of ours with one event must not stop the others.
+            log.exception("update_failed", channel=self._channel)
+            return Unreadable.failed(event, error, origin=room_id)
+
+    async def read_again(self, event: Mapping[str, Any], room_id: str) -> Update | None:
+        """The update of an event that could not be read when it came. Raises `DeliveryError`."""
+        me = await self._client.user_id()
+        members = await self._rooms.members(room_id)
+        return None if members.is_group else self.update_of(event, room_id, members, me)
 
     async def _receipts(
         self, room_id: str, room: Mapping[str, Any], since: str | None, me: str
@@ -231,7 +304,7 @@ class SyncReader:
             log.debug("receipt_skipped", channel=self._channel, chat_id=room_id)
         return list(reports)
 
-    def _removed(self, room_id: str, room: Mapping[str, Any], me: str) -> Iterator[Update]:
+    async def _removed(self, room_id: str, room: Mapping[str, Any], me: str) -> list[Update]:
         """That a person removed the bot from a room. It leaves rooms itself, too."""
         for event in reversed(_events(_object(room, "timeline"))):
             if event.get("type") != "m.room.member" or event.get("state_key") != me:
@@ -239,21 +312,24 @@ class SyncReader:
             now, before = membership_of(event)
             mine = event.get("sender") == me or not self._is_new(event)
             if now not in {"leave", "ban"} or before not in {"", "join"} or mine:
-                return
+                return []
             try:
                 user = user_of(text_in(event, "sender"))
-                yield Blocked(update_id=text_in(event, "event_id"), chat_id=room_id, user=user)
-            except Unreadable as error:
-                log.warning("update_skipped", channel=self._channel, error=str(error))
-            return
+                found = Blocked(update_id=text_in(event, "event_id"), chat_id=room_id, user=user)
+            except InvalidEvent as error:
+                return [unreadable(event, room_id, str(error))]
+            return [] if await self._is_leftover(found) else [found]
+        return []
 
-    async def _gap(self, room_id: str, start: Any, since: str) -> list[Mapping[str, Any]]:
-        """The events between two answers, in their order."""
+    async def _gap(self, room_id: str, start: Any, since: str | None) -> list[Mapping[str, Any]]:
+        """The events between two answers, or back to those that are history, in their order."""
         pages: list[list[Mapping[str, Any]]] = []
         try:
             while isinstance(start, str) and len(pages) < GAP_PAGES:
                 page = await self._client.messages(room_id, start, since, _EVENTS, GAP_PAGE)
                 pages.append(_events(page, "chunk"))
+                if since is None and not all(map(self._is_new, pages[-1])):
+                    break
                 start = page.get("end") if page.get("end") != start else None
         except MatrixError as error:
             if not (error.forbidden or error.not_found):
@@ -342,6 +418,13 @@ def _is_own_invitation(event: Mapping[str, Any], me: str) -> bool:
 def _is_encrypted(room: Mapping[str, Any]) -> bool:
     state = _events(_object(room, "state"))
     return any(event.get("type") == "m.room.encryption" for event in state)
+
+
+def unreadable(event: Mapping[str, Any], room_id: str, why: str) -> Unreadable:
+    """An event that can't be read, and its room, without which it can't be read again."""
+    sender = event.get("sender")
+    user = ChannelUser(sender, "") if isinstance(sender, str) else NOBODY
+    return Unreadable.of(event, UnreadableReason.MALFORMED, why, user=user, origin=room_id)
 
 
 def _rooms(rooms: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

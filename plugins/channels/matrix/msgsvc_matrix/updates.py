@@ -16,12 +16,17 @@ from msgsvc_core.channels import (
     Unblocked,
     Update,
 )
+from msgsvc_core.channels.inbound import placeholders
+from msgsvc_core.kernel.storable_text import storable
 from msgsvc_matrix.files import KINDS, file_of
 from msgsvc_matrix.rooms import Members
 
 #: Types of messages whose text is theirs. A notice is what another bot says, and "must never be
 #: automatically responded to" (`m.notice`).
 TEXTS = frozenset({"m.text", "m.emote", "m.location"})
+
+#: Types of messages that are for no person: of other bots, and of clients among themselves.
+UNSAID = frozenset({"m.notice", "m.key.verification.request"})
 
 #: Types of events that the homeserver is asked for.
 EVENT_TYPES = (
@@ -40,12 +45,12 @@ _QUOTE = re.compile(r"(?:> [^\n]*(?:\n|$))+\n?")
 _NO_TIME_MS = 1 << 53
 
 
-class Unreadable(ValueError):
+class InvalidEvent(ValueError):
     """An event does not match the specification. The text names the field, but never contains its value."""
 
 
 def read_event(event: Mapping[str, Any], room_id: str, members: Members, me: str) -> Update | None:
-    """The update of an event in a direct chat; None if it is irrelevant. Raises `Unreadable`."""
+    """The update of an event in a direct chat; None if it is irrelevant. Raises `InvalidEvent`."""
     kind, sender = text_in(event, "type"), text_in(event, "sender")
     if kind == "m.room.member":
         return _membership(event, room_id, members, me)
@@ -80,10 +85,10 @@ def read_receipts(events: Sequence[Mapping[str, Any]], me: str) -> list[Receipt]
             users = kinds.get("m.read") if isinstance(kinds, dict) else None
             for user_id, given in users.items() if isinstance(users, dict) else ():
                 data = given if isinstance(given, dict) else {}
-                if user_id == me or data.get("thread_id") not in {None, "main"}:
+                if user_id == me or data.get("thread_id") not in (None, "main"):
                     continue
                 if _id_of(event_id) is not None:
-                    found.append(Receipt(cleaned(event_id), user_id, _ms_in(data, "ts")))
+                    found.append(Receipt(storable(event_id), user_id, _ms_in(data, "ts")))
     return found
 
 
@@ -112,7 +117,7 @@ def report_of(
 def user_of(user_id: str, name: str | None = None) -> ChannelUser:
     """A user as the platform describes them. Matrix knows no language of theirs."""
     localpart = user_id.removeprefix("@").partition(":")[0]
-    shown = cleaned(name).strip() if name else ""
+    shown = storable(name).strip() if name else ""
     return ChannelUser(user_id, shown or localpart, user_id.removeprefix("@"))
 
 
@@ -124,16 +129,11 @@ def membership_of(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def text_in(fields: Mapping[str, Any], name: str) -> str:
-    """A text that must be there. Raises `Unreadable`."""
+    """A text that must be there. Raises `InvalidEvent`."""
     value = fields.get(name)
     if not isinstance(value, str) or not value:
-        raise Unreadable(f"{name}: missing")
-    return cleaned(value)
-
-
-def cleaned(text: str) -> str:
-    """Without what no database takes: half a surrogate pair, and NUL on PostgreSQL."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+        raise InvalidEvent(f"{name}: missing")
+    return storable(value)
 
 
 def _membership(event: Mapping[str, Any], room_id: str, members: Members, me: str) -> Update | None:
@@ -164,7 +164,7 @@ def _redaction(event: Mapping[str, Any], common: dict[str, Any]) -> Update | Non
 def _message(event: Mapping[str, Any], kind: str, common: dict[str, Any]) -> Update | None:
     content = event.get("content")
     if not isinstance(content, dict):
-        raise Unreadable("content: not an object")
+        raise InvalidEvent("content: not an object")
     if not content:
         return None  # redacted meanwhile
     relates = content.get("m.relates_to")
@@ -172,7 +172,7 @@ def _message(event: Mapping[str, Any], kind: str, common: dict[str, Any]) -> Upd
     if relates.get("rel_type") == "m.replace":
         new, ref = content.get("m.new_content"), _id_of(relates.get("event_id"))
         if not isinstance(new, dict) or ref is None:
-            raise Unreadable("m.new_content: missing")
+            raise InvalidEvent("m.new_content: missing")
         said = _said(new, kind)
         if said is None:
             return None
@@ -199,19 +199,23 @@ def _said(content: Mapping[str, Any], kind: str) -> tuple[str, tuple[ReceivedFil
     msgtype = kind if kind == "m.sticker" else text_in(content, "msgtype")
     body = content.get("body")
     if not isinstance(body, str):
-        raise Unreadable("body: missing")
-    body = cleaned(body)
+        raise InvalidEvent("body: missing")
+    body = storable(body)
     if msgtype in TEXTS:
         return body, ()
-    if msgtype not in KINDS:
+    if msgtype in UNSAID:
         return None
+    if msgtype not in KINDS:
+        # What it says to clients that don't know the kind (`m.room.message`).
+        return body, ()
     name = content.get("filename")
     # The body is the caption if there is a name beside it (version 1.10), and else the name.
-    filename = cleaned(name) if isinstance(name, str) and name else body
+    filename = storable(name) if isinstance(name, str) and name else body
     caption = "" if filename == body or kind == "m.sticker" else body
     file = file_of(msgtype, content, filename or None)
     if file is None:
-        raise Unreadable("url: missing")
+        # Encrypted, say. A line stands for it, so that the person is answered.
+        return caption or placeholders.unknown(msgtype), ()
     return caption, (file,)
 
 
@@ -236,4 +240,4 @@ def _ms_in(fields: Mapping[str, Any], name: str) -> int | None:
 
 
 def _id_of(value: Any) -> str | None:
-    return cleaned(value) if isinstance(value, str) and value.startswith("$") else None
+    return storable(value) if isinstance(value, str) and value.startswith("$") else None

@@ -7,6 +7,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, MediaType, Reason
 from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
+from msgsvc_devkit.conformance.mischief import NOISE, OVERSIZED, Mischief, Trick
 from msgsvc_devkit.platforms.matrix import Break, FakeMatrix, Refused
 from msgsvc_devkit.platforms.matrix.people import Kind
 from msgsvc_matrix import plugin
@@ -29,6 +30,8 @@ FILES: dict[MediaType, Kind] = {"image": "m.image", "video": "m.video", "documen
 
 class MatrixMessenger(Messenger):
     """Ann, on the fake homeserver."""
+
+    tricks = frozenset({"malformed", "oversized"})
 
     def __init__(self, homeserver: FakeMatrix) -> None:
         self._homeserver = homeserver
@@ -124,9 +127,15 @@ class MatrixMessenger(Messenger):
     async def revoke(self) -> None:
         self._homeserver.revoked = True
 
+    async def misbehave(self, trick: Trick, mischief: Mischief) -> None:
+        text = NOISE * (OVERSIZED // len(NOISE)) if trick == "oversized" else NOISE
+        content = {"msgtype": "m.text", "body": text, "m.relates_to": {"m.in_reply_to": {}}}
+        spoilt = mischief.spoilt(content) if trick == "malformed" else content
+        self._homeserver.add(self._ann.room, "m.room.message", self._ann.user_id, spoilt)
+
     async def puzzle(self) -> None:
         room, ann = self._ann.room, self._ann.user_id
-        self._homeserver.add(room, "m.room.message", ann, {"msgtype": "m.moon", "body": "Landed"})
+        self._homeserver.add(room, "m.room.message", ann, {"msgtype": "m.moon"})
         self._homeserver.add(room, "m.room.message", ann, {"msgtype": "m.text", "body": 7})
 
 

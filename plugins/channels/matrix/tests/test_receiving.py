@@ -15,7 +15,9 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Started,
     Unblocked,
+    Unreadable,
 )
+from msgsvc_core.channels.inbound import placeholders
 from msgsvc_devkit.platforms.matrix import FakeMatrix, Person, Refused
 from msgsvc_devkit.platforms.matrix.rooms import now_ms
 
@@ -236,9 +238,12 @@ async def test_notices_and_the_bots_own_messages_are_not_taken(
     homeserver.add(
         ann.room, "m.room.message", homeserver.bot_id, {"msgtype": "m.text", "body": "mine"}
     )
+    await ann.write("verify me", "m.key.verification.request")
     await ann.write("waves", "m.emote")
+    # A kind that is not known has a text for clients that don't know it.
+    await ann.write("Landed", "org.example.moon")
 
-    assert [getattr(one, "text", "") for one in await reader.take()] == ["waves"]
+    assert [getattr(one, "text", "") for one in await reader.take()] == ["waves", "Landed"]
 
 
 async def test_a_message_that_is_taken_back_is_edited_to_nothing(
@@ -315,12 +320,85 @@ async def test_a_broken_event_stops_nothing(
         homeserver.add(ann.room, "m.room.message", ann.user_id, content)
     await ann.write("after it")
 
-    assert [getattr(one, "text", "") for one in await reader.take()] == ["?", "after it"]
+    updates = await reader.take()
+    odd = [one for one in updates if isinstance(one, Unreadable)]
+    texts = [one.text for one in updates if isinstance(one, MessageReceived)]
+
+    assert texts == [placeholders.unknown("m.image"), "\ufffd\ufffd", "after it"]
+    assert {(one.reason, one.user.user_id, one.origin) for one in odd} == {
+        ("malformed", ann.user_id, ann.room.room_id)
+    }
+    for one in odd:
+        [still] = await reader.channel.take_anyway(one)
+        assert isinstance(still, Unreadable)
+        assert (still.detail, still.update_id) == (one.detail, one.update_id)
 
 
-async def test_a_wrong_cursor_of_another_homeserver_is_told(channel: Channel) -> None:
-    with pytest.raises(Exception, match="M_INVALID_PARAM"):
-        await channel.poll_updates('{"since": "elsewhere", "invites": {}}')
+async def test_a_message_that_was_removed_before_it_was_read_is_not_kept(
+    homeserver: FakeMatrix, ann: Person, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    sent = homeserver.add(
+        ann.room, "m.room.message", ann.user_id, {"msgtype": "m.text", "body": "oh"}
+    )
+    homeserver.redact(ann.room, sent.event_id, ann.user_id)
+    await ann.write("after it")
+    updates = await reader.take()
+
+    assert not [one for one in updates if isinstance(one, Unreadable)]
+    assert isinstance(updates[-1], MessageReceived)
+
+
+async def test_a_refused_cursor_begins_anew_and_loses_nothing_of_the_last_day(
+    homeserver: FakeMatrix, ann: Person, reader: Reader
+) -> None:
+    """A homeserver that was restored does not know it. The core drops what it has processed before."""
+    await ann.start()
+    await ann.write("long ago")
+    for event in ann.room.events:
+        event.at_ms = now_ms() - 2 * 24 * 3600 * 1000
+    texts = [f"text {number}" for number in range(150)]
+    for text in texts:
+        await ann.write(text)
+    homeserver.add(
+        ann.room, "m.room.message", homeserver.bot_id, {"msgtype": "m.text", "body": "a code"}
+    )
+    reader.cursor = '{"since": "elsewhere", "invites": {}}'
+
+    taken = await reader.take()
+    await ann.write("after it")
+    later = await reader.take()
+
+    assert [getattr(one, "text", "") for one in taken] == texts
+    assert [getattr(one, "text", "") for one in later] == ["after it"]
+    assert len(homeserver.calls_of("messages")) == 2
+
+
+async def test_a_chat_encrypted_since_is_kept_when_the_cursor_is_refused(
+    homeserver: FakeMatrix, ann: Person, reader: Reader
+) -> None:
+    await ann.start()
+    await reader.take()
+    room = ann.room
+    await ann.encrypt()
+    await reader.take()
+    reader.cursor = '{"since": "elsewhere", "invites": {}}'
+
+    await reader.take()
+
+    assert room.membership(homeserver.bot_id) == "join"
+    assert len(ann.messages) == 1
+
+
+async def test_a_sync_that_is_refused_without_a_cursor_is_told(
+    homeserver: FakeMatrix, ann: Person, reader: Reader
+) -> None:
+    await ann.start()
+    homeserver.faults.at("sync", Refused(400, "M_UNKNOWN", "no"))
+
+    with pytest.raises(Exception, match="M_UNKNOWN"):
+        await reader.take()
 
 
 # ---- receipts -----------------------------------------------------------------------------------

@@ -130,3 +130,21 @@ async def test_a_storm_loses_nothing_and_doubles_nothing(shop: Shop, ann: Person
     await until(settled, interval_s=0.1, timeout_s=60)
     news = [one.text for one in ann.messages if one.text.startswith("News")]
     assert news == [f"News {number}" for number in range(5)]
+
+
+@pytest.mark.both_databases
+async def test_messages_follow_an_upgraded_room(
+    shop: Shop, homeserver: FakeMatrix, ann: Person
+) -> None:
+    subscriber_id = await shop.subscribe(ann)
+    await ann.upgrade()
+
+    async def joined() -> bool:
+        return ann.room.membership(homeserver.bot_id) == "join"
+
+    await until(joined)
+    await shop.send(subscriber_id, "Your parcel is here")
+
+    assert await reads(ann, "parcel") == "Your parcel is here"
+    left = await shop.client.get("/v1/events", params={"event": "subscription.deleted"})
+    assert left.json()["data"] == []

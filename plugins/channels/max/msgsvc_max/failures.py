@@ -1,7 +1,7 @@
 """Maps the platform's errors to the seven delivery reasons.
 
 The schema lists the statuses and says that an error has a `code` and a `message`; it lists few codes. The
-others were observed in practice (docs/decisions/0017).
+others were observed in practice (docs/decisions/0016).
 """
 
 import re
@@ -14,9 +14,6 @@ from msgsvc_core.kernel.json import read_json
 
 #: Characters of the platform's words that an error keeps.
 MOST_WORDS = 300
-
-#: Maximum `Retry-After` that is accepted, in seconds (a day).
-MAX_RETRY_AFTER_S = 86_400.0
 
 _TOKEN_REFUSED = frozenset({"verify.token"})
 _SUSPENDED = re.compile(r"dialogs?\.suspended")
@@ -132,4 +129,4 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         seconds = float(headers.get("Retry-After", ""))
     except ValueError:
         return None
-    return min(seconds, MAX_RETRY_AFTER_S) if seconds >= 0 else None
+    return seconds if seconds >= 0 else None

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: Where the Bot API is (the platform's schema of 2026-07-01, `servers`; `platform-api.max.ru` was its

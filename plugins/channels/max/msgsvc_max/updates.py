@@ -14,47 +14,58 @@ from msgsvc_core.channels import (
     MessageEdited,
     MessageReceived,
     Started,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.kernel.json import to_json
-from msgsvc_max.files import files_of
+from msgsvc_core.kernel.storable_text import storable
+from msgsvc_max.files import files_of, shown_of
 
 log = structlog.get_logger(__name__)
 
 
-class Unreadable(ValueError):
+class InvalidUpdate(ValueError):
     """An update does not match the schema. The text names the field, but never contains its value."""
 
 
+class UnknownKind(InvalidUpdate):
+    """An update is of a kind that the platform was not asked for."""
+
+
 def read_call(body: bytes, channel: str) -> list[Update]:
-    """The update in a webhook call's body; none, and a log line, if it can't be read."""
+    """The update in a webhook call's body."""
     try:
         raw = json.loads(body)
     except (ValueError, RecursionError):
-        log.warning("update_skipped", channel=channel, error="it is not JSON")
-        return []
+        return [Unreadable.of(body, UnreadableReason.MALFORMED, "it is not JSON")]
     return list(read_updates([raw], channel))
 
 
 def read_updates(raws: Iterable[Any], channel: str) -> Iterator[Update]:
-    """Converts the platform's updates. Irrelevant ones are omitted, unreadable ones logged."""
+    """Converts the platform's updates. Irrelevant ones are omitted."""
     for raw in raws:
         try:
             update = read_update(raw)
-        except Unreadable as error:
-            log.warning("update_skipped", channel=channel, error=str(error))
-            continue
+        except UnknownKind as error:
+            update = Unreadable.of(raw, UnreadableReason.UNKNOWN_KIND, str(error))
+        except InvalidUpdate as error:
+            update = Unreadable.of(raw, UnreadableReason.MALFORMED, str(error))
+        except Exception as error:
+            # A fault of ours with one update must not stop the others.
+            log.exception("update_failed", channel=channel)
+            update = Unreadable.failed(raw, error)
         if update is not None:
             yield update
 
 
 def read_update(raw: Any) -> Update | None:
-    """One update; None if it is irrelevant. Raises `Unreadable`."""
+    """One update; None if it is irrelevant. Raises `InvalidUpdate`."""
     fields = _object(raw, "the update")
     kind = _text(fields, "update_type")
     read = _READERS.get(kind)
     if read is None:
-        raise Unreadable("update_type: unknown")
+        raise UnknownKind("update_type: unknown")
     return read(fields)
 
 
@@ -116,14 +127,25 @@ def _said(fields: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, An
     if sender.get("is_bot") is True:
         return None
     body = _object(message.get("body"), "message.body")
+    shown = _shared_with(body, message.get("link"))
+    attachments = shown.get("attachments")
+    text, files = _optional_text(shown, "text") or "", files_of(attachments)
     return {
         "chat_id": _number(recipient, "chat_id"),
         "user": _user({"user": sender}, fields),
-        # A picture without a word is a message too.
-        "text": _optional_text(body, "text") or "",
-        "files": files_of(body.get("attachments")),
+        # A picture without a word is a message too, and a place.
+        "text": text if text or files else shown_of(attachments),
+        "files": files,
         "message_ref": _text(body, "mid"),
     }
+
+
+def _shared_with(body: Mapping[str, Any], link: Any) -> Mapping[str, Any]:
+    """The body, or, of a message that only passes another one on, that of the other."""
+    forwarded = link.get("message") if isinstance(link, dict) else None
+    if not isinstance(forwarded, dict) or link.get("type") != "forward":
+        return body
+    return body if body.get("text") or body.get("attachments") else forwarded
 
 
 def _answered(link: Any) -> str | None:
@@ -183,7 +205,7 @@ def _user(holder: Mapping[str, Any], update: Mapping[str, Any]) -> ChannelUser:
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable(f"{name}: not an object")
+        raise InvalidUpdate(f"{name}: not an object")
     return value
 
 
@@ -191,14 +213,14 @@ def _number(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     # An id has at most 64 bits, and Python would refuse to spell thousands of digits.
     if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > 63:
-        raise Unreadable(f"{name}: not a number")
+        raise InvalidUpdate(f"{name}: not a number")
     return str(value)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = _optional_text(fields, name)
     if not value:
-        raise Unreadable(f"{name}: missing")
+        raise InvalidUpdate(f"{name}: missing")
     return value
 
 
@@ -207,9 +229,8 @@ def _optional_text(fields: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Unreadable(f"{name}: not a text")
-    # No database takes half a surrogate pair, and PostgreSQL no NUL.
-    return value.replace("\0", "").encode("utf-8", "replace").decode()
+        raise InvalidUpdate(f"{name}: not a text")
+    return storable(value)
 
 
 def _id(kind: str, *parts: str) -> str:

@@ -21,6 +21,7 @@ from msgsvc_devkit import FakeClock, until
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.max import FakeMax, Person
 from msgsvc_devkit.services import SECRET_KEY
+from msgsvc_devkit.web_servers import stop
 from msgsvc_max import plugin
 from msgsvc_max.channel import MaxChannel
 
@@ -63,7 +64,7 @@ async def media_host() -> AsyncIterator[MediaHost]:
     await site.start()
     host.url = f"http://127.0.0.1:{site.port}"
     yield host
-    await runner.cleanup()
+    await stop(runner)
 
 
 @pytest.fixture

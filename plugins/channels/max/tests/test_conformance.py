@@ -1,6 +1,7 @@
 """The channel keeps the core's contract, by polling and by webhook."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from msgsvc_devkit import (
     Shown,
     cannot,
 )
+from msgsvc_devkit.conformance.mischief import NOISE, OVERSIZED, Mischief, Trick
 from msgsvc_devkit.platforms.max import FakeMax, Refused
 from msgsvc_devkit.platforms.max.faults import Break
 from msgsvc_devkit.platforms.max.people import Kind
@@ -34,8 +36,17 @@ REFUSALS = {
 MEDIA = {"image": "image", "video": "video", "file": "document", None: None}
 
 
+def _body_of(update: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The body of the message that somebody wrote; None for other updates."""
+    message = update.get("message")
+    body = message.get("body") if isinstance(message, dict) else None
+    return body if isinstance(body, dict) and isinstance(body.get("text"), str) else None
+
+
 class MaxMessenger(Messenger):
     """Ann, on the fake platform."""
+
+    tricks = frozenset({"malformed", "oversized", "doubled", "late"})
 
     def __init__(self, platform: FakeMax, receiving: str) -> None:
         self._platform = platform
@@ -114,6 +125,18 @@ class MaxMessenger(Messenger):
 
     async def revoke(self) -> None:
         self._platform.revoked = True
+
+    async def misbehave(self, trick: Trick, mischief: Mischief) -> None:
+        updates = self._platform.updates
+        if trick in {"doubled", "late"}:
+            updates.tell(updates.all[-1] if trick == "doubled" else mischief.pick(updates.all))
+            return
+        text = NOISE * (OVERSIZED // len(NOISE)) if trick == "oversized" else NOISE
+        last = next((each for each in updates.all[::-1] if _body_of(each)), updates.all[0])
+        if (body := _body_of(last)) is not None:
+            body = {**body, "mid": f"noise.{len(updates.all)}", "text": text}
+            last = {**last, "message": {**last["message"], "body": body}}
+        updates.tell(mischief.spoilt(last) if trick == "malformed" else last)
 
     async def puzzle(self) -> None:
         self._platform.updates.tell({"update_type": "moon_landed", "timestamp": 1})

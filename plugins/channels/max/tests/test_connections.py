@@ -8,6 +8,7 @@ from aiohttp import web
 
 from msgsvc_devkit.certificates import server_context, write_certificate
 from msgsvc_devkit.platforms.max.api import application
+from msgsvc_devkit.web_servers import stop
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ async def secure_url(platform, certificate: Path) -> AsyncIterator[str]:
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_context(certificate))
     await site.start()
     yield f"https://127.0.0.1:{site.port}"
-    await runner.cleanup()
+    await stop(runner)
 
 
 async def test_a_certificate_is_trusted_where_its_authority_is_named(

@@ -20,7 +20,7 @@ from msgsvc_devkit.platforms.max import FakeMax
 from msgsvc_devkit.platforms.max.people import Person
 from msgsvc_max.channel import MaxChannel
 from msgsvc_max.client import MaxClient
-from msgsvc_max.files import files_of
+from msgsvc_max.files import files_of, shown_of
 from msgsvc_max.settings import MaxSettings
 from plugins.channels.max.tests.conftest import PNG, MediaHost
 
@@ -51,7 +51,7 @@ def url(address: str) -> str:
                 "filename": "Счёт\0.pdf",
                 "size": 7,
             },
-            ReceivedFile("document", url("https://f.ru/1"), "Счёт.pdf", size=7),
+            ReceivedFile("document", url("https://f.ru/1"), "Счёт\ufffd.pdf", size=7),
         ),
     ],
 )
@@ -178,3 +178,23 @@ async def test_what_is_passed_on_answers_nothing(
     [update] = await received(channel)
 
     assert update.reply_to is None
+
+
+@pytest.mark.parametrize(
+    ("attachment", "line"),
+    [
+        ({"type": "location", "latitude": 1.5, "longitude": 2}, "[Location: 1.5, 2]"),
+        ({"type": "contact", "payload": {"max_info": {"name": "Ann"}}}, "[Contact: Ann]"),
+        ({"type": "contact", "payload": 7}, "[Contact]"),
+        ({"type": "inline_keyboard", "payload": {}}, ""),
+        (
+            {"type": "hologram"},
+            "[Message of the kind hologram, which can be seen in the messenger only]",
+        ),
+        (7, ""),
+        ({"type": 7}, ""),
+    ],
+)
+def test_what_is_no_file_is_told_in_a_line(attachment: Any, line: str) -> None:
+    assert shown_of([attachment]) == line
+    assert shown_of({}) == ""

@@ -10,6 +10,7 @@ from msgsvc_core.channels import (
     MessageReceived,
     Reason,
     Started,
+    Unreadable,
     WebhookCall,
 )
 from msgsvc_core.kernel.json import to_json
@@ -72,13 +73,13 @@ async def test_polling_ends_webhooks_of_before(channel, platform, ann):
     assert platform.updates.subscriptions == {}
 
 
-async def test_a_broken_update_among_others_is_left_out(channel, platform, ann):
+async def test_a_broken_update_among_others_costs_only_itself(channel, platform, ann):
     platform.updates.tell({"update_type": "message_created", "message": None})
     await ann.write("after it")
 
     polled = await channel.poll_updates("0")
 
-    assert [type(one) for one in polled.updates] == [Started, MessageReceived]
+    assert [type(one) for one in polled.updates] == [Started, Unreadable, MessageReceived]
 
 
 @pytest.mark.parametrize(

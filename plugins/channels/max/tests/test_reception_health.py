@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from msgsvc_core.channels.reception.health import ReceptionHealth
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
@@ -60,7 +61,7 @@ async def webhook_is_set(service: Service) -> bool:
 async def interruption(service: Service) -> str | None:
     """Why the bot receives nothing; None while it receives."""
     async with service.db.read() as tx:
-        shown = await service.reception_health.shown(tx, service.channels.shared)
+        shown = await service.get(ReceptionHealth).shown(tx, service.channels.shared)
     found = shown["messenger_a"]
     assert found is not None
     return found.detail if found.state == "interrupted" else None

@@ -9,7 +9,7 @@ import structlog
 from pydantic import ValidationError
 
 from msgsvc_core.channels import DeliveryError, InvalidMiniApp, Media, OutgoingMessage
-from msgsvc_core.config.settings import SettingsError
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_devkit.platforms.max import Refused
 from msgsvc_max.plugin import register_channel_kinds
 from msgsvc_max.settings import MaxSettings

@@ -1,6 +1,7 @@
 """What the platform tells becomes our updates; what can't be read is logged, and stops nothing."""
 
 import copy
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -15,11 +16,12 @@ from msgsvc_core.channels import (
     ChannelUser,
     MessageReceived,
     Started,
+    Unreadable,
     Update,
 )
 from msgsvc_core.kernel.json import to_json
 from msgsvc_devkit.platforms.max.checks import UPDATE_TYPES as EVERY_TYPE
-from msgsvc_max.updates import UPDATE_TYPES, Unreadable, read_call, read_update
+from msgsvc_max.updates import UPDATE_TYPES, InvalidUpdate, read_call, read_update
 
 #: As the platform's own client has them for its tests (max-bot-api-client-go, stabs/), with our names.
 USER = {
@@ -200,21 +202,22 @@ def test_other_updates_have_other_ids(other: dict[str, Any]) -> None:
         (but(PRESSED, "callback", "x"), "callback: not an object"),
     ],
 )
-def test_what_cannot_be_read_is_named_in_the_log_and_not_shown(update: Any, says: str) -> None:
-    with capture_logs() as logs:
-        assert read_call(to_json(update).encode(), "messenger_a") == []
+def test_what_cannot_be_read_is_kept_with_the_name_of_what_is_wrong(update: Any, says: str) -> None:
+    body = to_json(update).encode()
+    [found] = read_call(body, "messenger_a")
 
-    assert [(line["event"], line["channel"], line["error"]) for line in logs] == [
-        ("update_skipped", "messenger_a", says)
-    ]
+    assert isinstance(found, Unreadable)
+    assert found.reason == ("unknown_kind" if says == "update_type: unknown" else "malformed")
+    assert found.detail == says
+    assert json.loads(found.raw) == json.loads(body)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"NaN"])
-def test_what_is_no_json_is_logged(body: bytes) -> None:
-    with capture_logs() as logs:
-        assert read_call(body, "messenger_a") == []
+def test_what_is_no_json_is_kept(body: bytes) -> None:
+    [found] = read_call(body, "messenger_a")
 
-    assert len(logs) == 1
+    assert isinstance(found, Unreadable)
+    assert found.raw == body
 
 
 def test_what_no_database_takes_is_left_out_of_texts() -> None:
@@ -222,7 +225,7 @@ def test_what_no_database_takes_is_left_out_of_texts() -> None:
 
     (started,) = read_call(body, "messenger_a")
 
-    assert started.user.first_name == "Jo?n"
+    assert started.user.first_name == "J\ufffdo\ufffdn"
 
 
 def test_every_type_that_is_asked_for_exists() -> None:
@@ -278,7 +281,7 @@ def test_any_bytes_stop_nothing(body: bytes) -> None:
 
 
 def check(raw: Any) -> None:
-    with suppress(Unreadable):
+    with suppress(InvalidUpdate):
         update = read_update(raw)
         assert update is None or storable(update)
 

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
+from msgsvc_core.api.body import check_encoding
 from msgsvc_core.kernel.i18n import LISTED
 from msgsvc_sandbox.models import NewPerson
 
@@ -31,6 +32,7 @@ class PersonForm:
 
 async def read_form(request: Request) -> PersonForm:
     """The form of a request. Fields that are not ours are ignored, as browsers may add some."""
+    check_encoding(request)
     body = b""
     async for chunk in request.stream():
         body += chunk

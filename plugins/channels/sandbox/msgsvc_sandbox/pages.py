@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.kernel.i18n import Texts, own_name
-from msgsvc_core.pages import static_files
+from msgsvc_core.pages import NO_DEVICES, static_files
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form
@@ -42,6 +42,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",
+    "Permissions-Policy": NO_DEVICES,
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }

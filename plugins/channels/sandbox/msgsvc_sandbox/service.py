@@ -314,14 +314,28 @@ class Messenger:
             raise ValidationFailed("at most 64 of A-Z a-z 0-9 _ and -", field="payload")
         async with self._db.transaction() as tx:
             person = await _existing(tx, person_id)
+            # The person before the chat, as everybody else locks them.
+            revision = await self._raise(tx, person_id)
             await store.open_chat(tx, person_id, channel)
-            message = await self._add(tx, person, channel, payload, "start")
+            message = await self._add_at(tx, revision, person, channel, payload, "start")
         await self._deliver(channel, Started(**_who(person, message.revision), payload=payload))
 
     async def _add(
         self, tx: Tx, person: Person, channel: str, text: str, kind: str, **content: object
     ) -> Message:
         revision = await self._raise(tx, person.person_id)
+        return await self._add_at(tx, revision, person, channel, text, kind, **content)
+
+    async def _add_at(
+        self,
+        tx: Tx,
+        revision: int,
+        person: Person,
+        channel: str,
+        text: str,
+        kind: str,
+        **content: object,
+    ) -> Message:
         message = Message.model_validate(
             {
                 "ref": str(revision),

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 
 
 class SandboxSettings(Section):

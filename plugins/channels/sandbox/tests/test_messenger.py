@@ -9,7 +9,8 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
-from msgsvc_sandbox.models import NewPerson, PersonChange
+from msgsvc_sandbox.mailbox import Mailbox
+from msgsvc_sandbox.models import NewPerson, OpenLink, PersonChange
 from msgsvc_sandbox.service import PER_ANSWER, PER_CHAT, Messenger
 
 
@@ -51,6 +52,23 @@ async def test_the_answer_to_a_button_is_shown_to_the_person(
     [chat] = (await messenger.state(anna.person_id)).chats
     assert chat.notice == "Noted"
     assert chat.notice_revision > before.chats[0].notice_revision
+
+
+@pytest.mark.database_file
+@pytest.mark.both_databases
+async def test_a_start_and_an_answer_at_once_do_not_wait_for_each_other(
+    service: Service, anna: SandboxPerson, messenger: Messenger
+) -> None:
+    """PostgreSQL would end one of two that have locked what the other wants."""
+    await anna.start("messenger_a", "echo_1")
+    mailbox = service.get(Mailbox)
+
+    for _ in range(20):
+        await asyncio.gather(
+            messenger.open(anna.person_id, OpenLink(channel="messenger_a", payload="echo_1")),
+            mailbox.answer("messenger_a", f"{anna.person_id}:1", "Noted"),
+            mailbox.answer("messenger_a", f"{anna.person_id}:1", "Noted"),
+        )
 
 
 async def test_a_text_reaches_the_bot(anna: SandboxPerson) -> None:

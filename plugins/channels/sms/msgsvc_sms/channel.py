@@ -1,7 +1,9 @@
 """What both ways of sending SMS share: texts, limits, words that stop messages, people by their number."""
 
+import json
 import re
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
@@ -21,15 +23,19 @@ from msgsvc_core.channels import (
     Reason,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.channels.commands import START_PAYLOAD
 from msgsvc_core.channels.failures import LocalFailure
+from msgsvc_core.channels.updates import NOBODY
 from msgsvc_core.content.markup import Span, to_spans, with_addresses
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel import phone
 from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_core.subscribers.contacts.models import normalized_contact
-from msgsvc_sms.gsm import split
+from msgsvc_core.kernel.storable_text import storable
+from msgsvc_sms.gsm import longest, plain, split
 from msgsvc_sms.limits import Limits
 from msgsvc_sms.operators import Operators
 from msgsvc_sms.settings import SmsSettings, folded
@@ -40,14 +46,12 @@ UNITS_PER_PART = 66
 #: Characters of a text that every channel takes (decision 0075).
 MOST_TEXT = 4000
 
+#: What the raw bytes of an item are that can't be read: the sender and the text, as JSON.
+TEXT = "text"
+
 _START = re.compile(r"/?start(?:\s+(\S+))?\s*", re.IGNORECASE)
 
 log = structlog.get_logger(__name__)
-
-
-def storable(text: str) -> str:
-    """Without what no database keeps: null characters, and halves of a character from a text that was cut."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 class SmsChannel(Channel):
@@ -89,6 +93,7 @@ class SmsChannel(Channel):
         self.pace = Pace(per_bot_s=settings.per_second)
         self._context = context
         self._common = settings
+        self._country = settings.default_country or context.default_country
         self._receives = receives
         self._limits = Limits(
             clock=context.clock,
@@ -104,7 +109,7 @@ class SmsChannel(Channel):
         number = self._recipient(chat_id)
         if problem := self.problem(message):
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-        text = text_of(message)
+        text = self._text(message)
         debit = await self._limits.debit(
             number, len(split(text).parts), message.project_id, self._context.provided(Operators)
         )
@@ -143,17 +148,25 @@ class SmsChannel(Channel):
     def problem(self, message: OutgoingMessage) -> str | None:
         if problem := super().problem(message):
             return problem
-        most = self.capabilities.max_text_length
+        most = self.text_limit(message)
         # With the addresses of its links, which are shown behind their labels.
-        if len(text_of(message).encode("utf-16-le", "surrogatepass")) // 2 > most:
+        if len(self._text(message).encode("utf-16-le", "surrogatepass")) // 2 > most:
             return f"text: must be at most {most} UTF-16 code units on this channel"
         return None
 
+    def text_limit(self, message: OutgoingMessage) -> int:
+        any_text = self.capabilities.max_text_length
+        if message.buttons:
+            # They become lines of the text, in the language of the person.
+            return any_text
+        gsm = longest(self._text(message), self._common.max_segments)
+        return any_text if gsm is None else max(any_text, min(MOST_TEXT, gsm))
+
     def appearance(self, message: OutgoingMessage) -> list[Span]:
-        return [Span(text_of(message))]
+        return [Span(self._text(message))]
 
     def parse_address(self, text: str) -> str:
-        number = normalized_contact("phone", text)
+        number = phone.normalized(text, self._country)
         if not self._common.allows(number):
             raise InvalidValue("must be a number of a country that this channel may write to")
         return number
@@ -170,11 +183,12 @@ class SmsChannel(Channel):
         """The updates of a text from a number."""
         text, update_id = storable(text), storable(update_id)
         try:
-            number = normalized_contact("phone", sender)
+            number = self._sender(sender)
         except InvalidValue:
-            return self._skipped("it is not from a phone number")
-        phone = number if self._common.trusts_senders else None
-        user = ChannelUser(number, "", number, phone=phone)
+            why, odd = "it is not from a phone number", UnreadableReason.NO_SENDER
+            return _unreadable(sender, text, update_id, odd, why)
+        verified = number if self._common.trusts_senders else None
+        user = ChannelUser(number, "", number, phone=verified)
         word = folded(text)
         if word in self._common.stops:
             return [Blocked(update_id=update_id, chat_id=number, user=user)]
@@ -185,26 +199,38 @@ class SmsChannel(Channel):
                 Started(update_id=f"{update_id}-start", chat_id=number, user=user),
             ]
         if not text.strip():
-            return self._skipped("it is empty")
+            return _unreadable(number, text, update_id, UnreadableReason.EMPTY, "it is empty", user)
         start = _START.fullmatch(text.strip())
         if start is None:
             return [MessageReceived(update_id=update_id, chat_id=number, user=user, text=text)]
-        return self._started(user, start[1] or "", update_id)
+        return self._started(user, text, start[1] or "", update_id)
 
-    def _started(self, user: ChannelUser, payload: str, update_id: str) -> list[Update]:
-        trusted = self._common.trusts_senders
+    def _sender(self, sender: str) -> str:
+        """The number of a sender; some centres name it as it is dialled in their country."""
+        if sender.startswith("0") and not sender.startswith("00") and self._country is not None:
+            return phone.normalized(sender, self._country)
+        return phone.from_platform(sender)
+
+    def _started(self, user: ChannelUser, text: str, payload: str, update_id: str) -> list[Update]:
+        number, trusted = user.user_id, self._common.trusts_senders
         if payload and not (trusted and START_PAYLOAD.fullmatch(payload)):
             # The sender's number of a text can be forged, and a start may sign in.
-            return self._skipped("nothing proves the sender of a start")
-        return [Started(update_id=update_id, chat_id=user.user_id, user=user, payload=payload)]
+            why, reason = "nothing proves the sender of a start", UnreadableReason.UNPROVEN_SENDER
+            return _unreadable(number, text, update_id, reason, why, user)
+        return [Started(update_id=update_id, chat_id=number, user=user, payload=payload)]
 
-    def _skipped(self, why: str) -> list[Update]:
-        log.warning("update_skipped", channel=self.key, error=why)
-        return []
+    async def take_anyway(self, item: Unreadable) -> Sequence[Update]:
+        """As the present settings read it: a start needs a trusted sender, whoever looked at it."""
+        found = json.loads(item.raw)
+        return self.updates_of(found["from"], found["text"], item.update_id)
+
+    def _text(self, message: OutgoingMessage) -> str:
+        text = text_of(message)
+        return plain(text) if self._common.plain_punctuation else text
 
     def _recipient(self, chat_id: str) -> str:
         try:
-            number = normalized_contact("phone", chat_id)
+            number = phone.from_platform(chat_id)
         except InvalidValue:
             raise DeliveryError(Reason.CHAT_NOT_FOUND, "chat_id: is no phone number") from None
         if not self._common.allows(number):
@@ -212,6 +238,21 @@ class SmsChannel(Channel):
                 Reason.INVALID_MESSAGE, "the channel may not write to numbers of this country"
             )
         return number
+
+
+def _unreadable(
+    sender: str,
+    text: str,
+    update_id: str,
+    reason: UnreadableReason,
+    why: str,
+    user: ChannelUser = NOBODY,
+) -> list[Update]:
+    """In place of the updates of a text that nothing is made of."""
+    raw = json.dumps({"from": sender, "text": text}).encode()
+    return [
+        Unreadable(update_id=update_id, raw=raw, reason=reason, detail=why, user=user, origin=TEXT)
+    ]
 
 
 def text_of(message: OutgoingMessage) -> str:

@@ -28,6 +28,18 @@ EXTENSION = {
     "€": 0x65,
 }
 
+#: What the default alphabet has instead of typographic characters, which double the price of a text.
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u2039\u203a`\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2022", "-"),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\t", " "),
+        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),
+        "\u2026": "...",
+    }
+)
+
 _CODES = {char: code for code, char in enumerate(ALPHABET) if code != ESCAPE}
 _EXTENDED = {code: char for char, code in EXTENSION.items()}
 
@@ -65,6 +77,23 @@ def is_gsm(text: str) -> bool:
     return all(char in _CODES or char in EXTENSION for char in text)
 
 
+def plain(text: str) -> str:
+    """The text with plain punctuation instead of typographic, if the default alphabet then has all of it."""
+    if is_gsm(text):
+        return text
+    replaced = text.translate(_PLAIN)
+    return replaced if is_gsm(replaced) else text
+
+
+def longest(text: str, parts: int) -> int | None:
+    """Characters of a text like this one that fit into so many parts; None if it needs UCS-2."""
+    if not is_gsm(text):
+        return None
+    doubled = sum(char in EXTENSION for char in text)
+    # With the larger reference; a character of two septets is not cut, so that it may waste one in each part.
+    return parts * (_room(7, 16) - (doubled > 0)) - doubled
+
+
 def split(text: str, reference_bits: ReferenceBits = 8, *, latin1: bool = False) -> Split:
     """The parts of a text, in the alphabet that needs fewer of them. None is cut within a character.
 
@@ -91,6 +120,14 @@ def decode_gsm(data: bytes) -> str:
         else:
             found.append(_default(code))
     return "".join(found)
+
+
+def unpacked(data: bytes) -> bytes:
+    """One byte per septet, of septets that were packed into bytes (TS 23.038, section 6.1.2.1)."""
+    bits = int.from_bytes(data, "little")
+    septets = bytes((bits >> 7 * at) & 0x7F for at in range(len(data) * 8 // 7))
+    # Seven bits that are left over are no character.
+    return septets[:-1] if len(data) % 7 == 0 and septets.endswith(b"\0") else septets
 
 
 def header(part: Concatenation, reference_bits: ReferenceBits) -> bytes:

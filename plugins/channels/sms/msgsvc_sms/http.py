@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -17,11 +18,14 @@ from msgsvc_core.channels import (
     DeliveryReported,
     InvalidWebhook,
     Reason,
+    Unreadable,
+    UnreadableReason,
     Update,
     WebhookCall,
 )
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
-from msgsvc_sms.channel import SmsChannel, storable
+from msgsvc_core.kernel.storable_text import storable
+from msgsvc_sms.channel import TEXT, SmsChannel
 from msgsvc_sms.settings import HttpSettings, folded
 from msgsvc_sms.templates import at, in_form, in_json, in_url, read_body
 
@@ -156,23 +160,37 @@ class HttpChannel(SmsChannel):
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
         self._verify(call)
-        try:
-            content_type = call.headers.get("content-type", "application/json")
-            found = read_body(call.body, content_type) if call.body else dict(call.query)
-        except (ValueError, RecursionError):
-            log.warning("update_skipped", channel=self.key, error="its body can't be read")
+        if not call.body and not call.query:
             return []
+        raw, content_type = call.body, call.headers.get("content-type", "application/json")
+        if not raw:
+            raw, content_type = json.dumps(dict(call.query)).encode(), "application/json"
+        return self._read_body(raw, content_type, f"body-{_digest(call)}")
+
+    async def take_anyway(self, item: Unreadable) -> Sequence[Update]:
+        """As the present settings read it, e.g. after a field was named in them."""
+        if item.origin == TEXT:
+            return await super().take_anyway(item)
+        return self._read_body(item.raw, item.origin, item.update_id)
+
+    def _read_body(self, raw: bytes, content_type: str, otherwise_id: str) -> list[Update]:
+        """The updates of a call that is the provider's; `otherwise_id` is for a text without an id."""
+        try:
+            found = read_body(raw, content_type)
+        except (ValueError, RecursionError):
+            why = "its body can't be read"
+            return [Unreadable.of(raw, UnreadableReason.MALFORMED, why, origin=content_type)]
         settings = self._settings
         sender, text = at(found, settings.inbound_from), at(found, settings.inbound_text)
         if sender is not None and text is not None:
             given = at(found, settings.inbound_id)
-            update_id = f"in-{given}" if given else f"body-{_digest(call)}"
+            update_id = f"in-{given}" if given else otherwise_id
             return self.updates_of(sender, text, update_id)
         message_id, status = at(found, settings.receipt_id), at(found, settings.receipt_status)
         if message_id is not None and status is not None:
             return self._reported(message_id, status)
-        log.warning("update_skipped", channel=self.key, error="it is neither a text nor a receipt")
-        return []
+        why = "it is neither a text nor a receipt, as the settings name their fields"
+        return [Unreadable.of(raw, UnreadableReason.UNKNOWN_KIND, why, origin=content_type)]
 
     def _reported(self, message_id: str, status: str) -> list[Update]:
         word, settings = folded(status), self._settings

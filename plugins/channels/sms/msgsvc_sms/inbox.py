@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-import structlog
-
+from msgsvc_core.channels import Unreadable, UnreadableReason
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
@@ -22,7 +21,8 @@ from msgsvc_sms.receipts import Receipt
 #: Items that are read at once.
 AT_ONCE = 50
 
-log = structlog.get_logger(__name__)
+#: What the raw bytes of an item are that can't be read: the body of a unit, or an item of the inbox.
+UNIT, SEALED = "unit", "sealed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,13 @@ Decode = Callable[[int, bytes], str]
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A text, or a receipt. `item_id` is ours: centres have none."""
+    """A text, a receipt, or what is neither. `item_id` is ours: centres have none."""
 
     item_id: str
     sender: str
     text: str = ""
     receipt: Receipt | None = None
+    unreadable: Unreadable | None = None
 
 
 class SmsInbox:
@@ -76,6 +77,12 @@ class SmsInbox:
             await self._keep(tx, {"sender": sender, "receipt": said})
         self.news.set()
 
+    async def keep_unreadable(self, raw: bytes, reason: UnreadableReason, why: str) -> None:
+        """Keeps a unit that can't be read, as it came."""
+        async with self._db.transaction() as tx:
+            await self._keep(tx, {"sender": "", "unreadable": [raw.hex(), str(reason), why]})
+        self.news.set()
+
     async def read(self, acknowledged: Sequence[str]) -> list[Received]:
         """The oldest that is there, after those acknowledged are deleted."""
         self.news.clear()
@@ -84,7 +91,7 @@ class SmsInbox:
                 await store.delete_items(tx, self._channel, acknowledged)
         async with self._db.read() as tx:
             items = await store.list_items(tx, self._channel, AT_ONCE)
-        return [self._opened(item_id, sealed) for item_id, sealed in items]
+        return [self.opened(item_id, sealed) for item_id, sealed in items]
 
     async def _keep(self, tx: Tx, content: object) -> None:
         sealed = self._secrets.encrypt(to_json(content))
@@ -100,7 +107,9 @@ class SmsInbox:
         try:
             parts: dict[str, list[Any]] = json.loads(self._secrets.decrypt(kept)) if kept else {}
         except DecryptionError:
-            log.warning("update_skipped", channel=self._channel, error="no key reads its parts")
+            lost = [str(kept).encode().hex(), str(UnreadableReason.UNDECRYPTABLE)]
+            why = "no key reads the parts of a text that had come"
+            await self._keep(tx, {"sender": "", "unreadable": [*lost, why]})
             parts = {}
         parts[str(part.number)] = [content.coding, content.data.hex()]
         if len(parts) < part.total:
@@ -110,12 +119,18 @@ class SmsInbox:
         ordered = (parts[str(number)] for number in range(1, part.total + 1))
         return [Encoded(coding, bytes.fromhex(data)) for coding, data in ordered]
 
-    def _opened(self, item_id: str, sealed: str) -> Received:
+    def opened(self, item_id: str, sealed: str) -> Received:
+        """An item, as it is stored."""
         try:
             content = json.loads(self._secrets.decrypt(sealed))
         except DecryptionError:
-            log.warning("update_skipped", channel=self._channel, error="no key reads it")
-            return Received(item_id, "")
+            why, reason = "no key reads it", UnreadableReason.UNDECRYPTABLE
+            lost = Unreadable.of(sealed.encode(), reason, why, origin=SEALED)
+            return Received(item_id, "", unreadable=lost)
+        if "unreadable" in content:
+            raw, reason, why = content["unreadable"]
+            found = Unreadable.of(bytes.fromhex(raw), UnreadableReason(reason), why, origin=UNIT)
+            return Received(item_id, "", unreadable=found)
         receipt = content.get("receipt")
         return Received(
             item_id,

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -73,11 +74,44 @@ class Tlv(IntEnum):
     MESSAGE_STATE = 0x0427
 
 
-#: `esm_class`: the kind of a delivered message, and whether it has a user data header (section 5.2.12).
-ESM_KIND, ESM_RECEIPT, ESM_HEADER = 0x3C, 0x04, 0x40
+#: `esm_class`: the kind of a delivered message, 0 for what somebody wrote, and whether it has a user data
+#: header (section 5.2.12).
+ESM_KIND, ESM_HEADER = 0x3C, 0x40
 
-#: `data_coding` (section 5.2.19).
-DEFAULT_CODING, ASCII_CODING, LATIN1_CODING, UCS2_CODING = 0, 1, 3, 8
+#: `data_coding` of what is sent (section 5.2.19).
+DEFAULT_CODING, UCS2_CODING = 0, 8
+
+#: Alphabets of `data_coding` up to 0x0F, by Python's names; `default` is the centre's, `octets` may be any.
+_ALPHABETS = {
+    0x00: "default",
+    0x01: "ascii",
+    0x03: "latin-1",
+    0x05: "shift_jis",
+    0x06: "iso8859-5",
+    0x07: "iso8859-8",
+    0x08: "utf-16-be",
+    0x0A: "iso2022_jp",
+    0x0E: "euc_kr",
+}
+
+
+def alphabet_of(coding: int) -> str:
+    """The alphabet of a text that was delivered. From 0x10 on centres pass on the network's own scheme (3GPP
+    TS 23.038, section 4), in which a message has a class as well, or an indication of waiting messages."""
+    if coding < 0x10:
+        return _ALPHABETS.get(coding, "octets")
+    group, kind = coding >> 4, (coding >> 2) & 3
+    if group >= 0xF:
+        return "octets" if kind & 1 else "default"
+    if group == 0xE:
+        return "utf-16-be"
+    if group >= 0xC:
+        return "default"
+    # 0x20: compressed, which no telephone sends.
+    if group >= 8 or coding & 0x20:
+        return "octets"
+    return {0: "default", 2: "utf-16-be"}.get(kind, "octets")
+
 
 #: The version that a bind names.
 INTERFACE_VERSION = 0x34
@@ -136,7 +170,10 @@ class ShortMessage:
 
     @property
     def is_receipt(self) -> bool:
-        return self.esm_class & ESM_KIND == ESM_RECEIPT
+        """Whether it reports on a message: a receipt, an intermediate notification, or an acknowledgement by
+        the telephone. Some centres say so by parameters alone, which no person can send."""
+        by_parameters = Tlv.RECEIPTED_MESSAGE_ID in self.tlvs and Tlv.MESSAGE_STATE in self.tlvs
+        return self.esm_class & ESM_KIND != 0 or by_parameters
 
     def __bytes__(self) -> bytes:
         fixed = [
@@ -190,10 +227,12 @@ class Reader:
         return Address(self.c_string(most), ton, npi)
 
     def tlvs(self) -> dict[int, bytes]:
+        """Optional parameters, as far as they go: the text before one that is cut off can be read."""
         found = {}
-        while self.left:
-            tag, length = struct.unpack(">HH", self.take(4))
-            found[tag] = self.take(length)
+        with suppress(Malformed):
+            while self.left:
+                tag, length = struct.unpack(">HH", self.take(4))
+                found[tag] = self.take(length)
         return found
 
 

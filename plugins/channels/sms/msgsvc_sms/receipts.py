@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from msgsvc_sms.pdu import ShortMessage, Tlv
+from msgsvc_sms.pdu import ShortMessage, Tlv, alphabet_of
 
 #: What a receipt says. `waiting` is not the end: the centre still tries.
 State = Literal["delivered", "failed", "waiting"]
@@ -15,6 +15,7 @@ ReceiptIds = Literal["same", "decimal", "hexadecimal"]
 
 #: `message_state` (section 5.2.28).
 _STATES: dict[int, State] = {
+    0: "waiting",  # SCHEDULED, of SMPP 5.0
     1: "waiting",  # ENROUTE
     2: "delivered",
     3: "failed",  # EXPIRED
@@ -23,9 +24,10 @@ _STATES: dict[int, State] = {
     6: "waiting",  # ACCEPTED
     7: "failed",  # UNKNOWN: the message is in an invalid state
     8: "failed",  # REJECTED
+    9: "failed",  # SKIPPED, of SMPP 5.0
 }
 
-#: `stat:` of the text form (appendix B, table B-2).
+#: `stat:` of the text form (appendix B, table B-2), and words that other centres have besides.
 _WORDS: dict[str, State] = {
     "ENROUTE": "waiting",
     "DELIVRD": "delivered",
@@ -35,7 +37,15 @@ _WORDS: dict[str, State] = {
     "ACCEPTD": "waiting",
     "UNKNOWN": "failed",
     "REJECTD": "failed",
+    "FAILED": "failed",
+    "SKIPPED": "failed",
+    "ACKED": "waiting",
+    "BUFFRED": "waiting",
+    "BUFFERED": "waiting",
 }
+
+#: Characters of a state that are kept.
+MOST_WORD = 16
 
 _ID = re.compile(r"\bid:\s*(\S+)", re.IGNORECASE)
 _STAT = re.compile(r"\bstat:\s*([A-Z]+)", re.IGNORECASE)
@@ -54,13 +64,14 @@ class Receipt:
 
 def read_receipt(message: ShortMessage) -> Receipt | None:
     """None for what names no message, or no state."""
-    text = message.text_bytes.decode("latin-1")
+    wide = alphabet_of(message.coding) == "utf-16-be"
+    text = message.text_bytes.decode("utf-16-be" if wide else "latin-1", "replace")
     found_id = message.tlvs.get(Tlv.RECEIPTED_MESSAGE_ID, b"").rstrip(b"\0").decode("latin-1")
     if not found_id and (named := _ID.search(text)):
         found_id = named[1]
     code, word = message.tlvs.get(Tlv.MESSAGE_STATE, b""), _STAT.search(text)
-    said = word[1].upper()[:7] if word else ""
-    state = _STATES.get(code[0]) if len(code) == 1 else _WORDS.get(said)
+    said = word[1].upper()[:MOST_WORD] if word else ""
+    state = (_STATES.get(code[0]) if len(code) == 1 else None) or _state_of(said)
     if not found_id or state is None:
         return None
     detail = said or f"state {code[0]}"
@@ -69,6 +80,14 @@ def read_receipt(message: ShortMessage) -> Receipt | None:
     if code_of_error:
         detail += f", error {code_of_error}"
     return Receipt(found_id, state, detail, code_of_error)
+
+
+def _state_of(word: str) -> State | None:
+    """Of a word of seven letters, as the standard has it, or written out: `DELIVERED`."""
+    return next(
+        (state for known, state in _WORDS.items() if word[:5] == known[:5] and word),
+        None,
+    )
 
 
 def id_of_answer(message_id: str, ids: ReceiptIds) -> str:
@@ -83,7 +102,8 @@ def id_of_receipt(message_id: str, ids: ReceiptIds) -> str:
 
 def _normal(message_id: str, base: int) -> str:
     if base == 0:
-        return message_id
+        # Receipts of some centres are padded with zeros, or in the other case.
+        return message_id.lower().lstrip("0") or message_id
     try:
         return str(int(message_id, base))
     except ValueError:

@@ -22,11 +22,10 @@ from msgsvc_sms.pdu import (
     Status,
     bind_body,
     read_header,
-    read_short_message,
 )
 
 #: Called for each delivered message, in their order, before it is acknowledged.
-OnDelivered = Callable[[ShortMessage], Awaitable[None]]
+OnDelivered = Callable[[bytes], Awaitable[None]]
 
 #: What a centre answers that keeps the connection, and has lost the session.
 _FORGOTTEN = frozenset({Status.WRONG_BIND_STATE, Status.ALREADY_BOUND})
@@ -222,10 +221,7 @@ class Session:
         while True:
             pdu = await self._delivered.get()
             try:
-                await self._on_delivered(read_short_message(pdu.body))
-            except Malformed as error:
-                log.warning("update_skipped", channel=self._channel, error=str(error))
-                self._answer(pdu, Status.INVALID_LENGTH)
+                await self._on_delivered(pdu.body)
             except Exception:
                 # The edge to the database: the centre delivers it again.
                 log.exception("update_not_kept", channel=self._channel)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator, model_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Country, Section
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_sms.gsm import MOST_PARTS
 from msgsvc_sms.receipts import ReceiptIds
@@ -20,10 +20,13 @@ SMPP_PORT = 2775
 
 #: Words that stop messages, and that allow them again, in the languages of the service and in the usual
 #: English of carriers (CTIA Short Code Monitoring Handbook).
-STOP_WORDS = "STOP, STOPALL, UNSUBSCRIBE, CANCEL, END, QUIT, СТОП, ОТПИСАТЬСЯ, ОТПИСКА"
+STOP_WORDS = (
+    "STOP, STOPALL, STOP ALL, UNSUBSCRIBE, CANCEL, END, QUIT, ARRET, ARRÊT,"
+    " СТОП, ОТПИСАТЬСЯ, ОТПИСКА"
+)
 START_WORDS = "START, UNSTOP, SUBSCRIBE, СТАРТ, ПОДПИСАТЬСЯ"
 
-#: Segments of a message: texts of 1,072 characters in any alphabet.
+#: Segments of a message: texts of 1,056 characters in any alphabet, and 2,432 in the GSM alphabet.
 SEGMENTS = 16
 
 #: Say where our calls go, so a project can't set them for a channel of its own.
@@ -95,6 +98,11 @@ class SenderSettings(Section):
         description="The number that people write to, if they can answer and it is not `sender`.",
         pattern=r"^\+?[0-9]{3,15}$",
     )
+    default_country: Country | None = Field(
+        None,
+        description="Country of numbers that are given without a country code, by its two letters, e.g. `DE`;"
+        " by default the service's `default_country`.",
+    )
     trusts_senders: bool = Field(
         False,
         description="Whether the provider vouches for the numbers that texts come from: only then they sign"
@@ -105,6 +113,11 @@ class SenderSettings(Section):
     )
     start_words: str = Field(
         START_WORDS, description="Texts that allow messages again, with commas."
+    )
+    plain_punctuation: bool = Field(
+        False,
+        description="Replaces typographic quotes, dashes, dots and spaces if the GSM alphabet then has the"
+        " whole text: with one of them it takes twice as many short messages.",
     )
     max_segments: int = Field(
         SEGMENTS, ge=3, le=MOST_PARTS, description="Short messages that one message may take."
@@ -429,9 +442,13 @@ MEANINGS = frozenset(
 )
 
 
+#: What people and keyboards write around a word.
+_MARKS = " .!,\"'«»“”„‟‘’‚‹›`´\ufeff\u200b"
+
+
 def folded(text: str) -> str:
     """A word as it is compared: in any case, with spaces and marks around it."""
-    return " ".join(text.casefold().split()).strip(" .!,\"'«»")
+    return " ".join(text.casefold().split()).strip(_MARKS)
 
 
 def _listed(text: str) -> list[str]:

@@ -1,9 +1,12 @@
 """An account at a message centre: SMS by SMPP 3.4."""
 
 import asyncio
+import codecs
 import json
 import random
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 
 import structlog
@@ -15,26 +18,39 @@ from msgsvc_core.channels import (
     ChannelIdentity,
     DeliveryError,
     DeliveryReported,
+    OutgoingMessage,
     Polled,
     Reason,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.channels.failures import LocalFailure
 from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.kernel.storable_text import REPLACEMENT
 from msgsvc_sms.channel import SmsChannel
 from msgsvc_sms.failures import Refused
-from msgsvc_sms.gsm import Concatenation, ReferenceBits, decode_gsm, header, read_header, split
-from msgsvc_sms.inbox import Encoded, Received, SmsInbox
+from msgsvc_sms.gsm import (
+    Concatenation,
+    ReferenceBits,
+    decode_gsm,
+    header,
+    read_header,
+    split,
+    unpacked,
+)
+from msgsvc_sms.inbox import SEALED, UNIT, Encoded, Received, SmsInbox
 from msgsvc_sms.link import Link
 from msgsvc_sms.pdu import (
-    ASCII_CODING,
     DEFAULT_CODING,
     ESM_HEADER,
-    LATIN1_CODING,
     UCS2_CODING,
     Address,
+    Malformed,
     ShortMessage,
     Tlv,
+    alphabet_of,
+    read_short_message,
 )
 from msgsvc_sms.receipts import Receipt, id_of_answer, id_of_receipt, read_receipt
 from msgsvc_sms.session import Account
@@ -49,8 +65,6 @@ WAIT_S, LOOK_S = 25.0, 2.0
 PART_TRIES, PART_WAIT_S = 5, 1.0
 
 #: Codings of texts that are read.
-_CODINGS = frozenset({DEFAULT_CODING, ASCII_CODING, LATIN1_CODING, UCS2_CODING})
-
 log = structlog.get_logger(__name__)
 
 
@@ -85,6 +99,12 @@ class SmppChannel(SmsChannel):
         self._references = count(random.randrange(2**16))  # noqa: S311 - no secret
 
     # ---- out ------------------------------------------------------------------------------------
+
+    def text_limit(self, message: OutgoingMessage) -> int:
+        if self._settings.default_alphabet == "latin1":
+            # Such a centre has not all of the GSM alphabet.
+            return self.capabilities.max_text_length
+        return super().text_limit(message)
 
     async def deliver(self, number: str, text: str, key: str) -> str:
         messages = self._messages(number, text)
@@ -177,9 +197,30 @@ class SmppChannel(SmsChannel):
         return Polled(tuple(updates), json.dumps([item.item_id for item in items]))
 
     def _updates(self, item: Received) -> list[Update]:
+        if item.unreadable is not None:
+            return [item.unreadable]
         if item.receipt is not None:
             return self._reported(item.receipt)
-        return self.updates_of(item.sender, item.text, item.item_id) if item.sender else []
+        return self.updates_of(item.sender, item.text, item.item_id)
+
+    async def take_anyway(self, item: Unreadable) -> Sequence[Update]:
+        """As this version reads it, with the present keys. A part of a long text comes alone."""
+        if item.origin == SEALED:
+            return self._updates(self._inbox.opened(item.update_id, item.raw.decode()))
+        if item.origin != UNIT:
+            return await super().take_anyway(item)
+        try:
+            message = read_short_message(item.raw)
+            if message.is_receipt:
+                receipt = read_receipt(message)
+                if receipt is None:
+                    return [item]
+                return [] if receipt.state == "waiting" else self._reported(receipt)
+            _, content = self._part_of(message)
+        except (Malformed, ValueError):
+            return [item]
+        text = self._decoded(message.coding, content)
+        return self.updates_of(_number(message.source), text, item.update_id)
 
     def _reported(self, receipt: Receipt) -> list[Update]:
         ref = id_of_receipt(receipt.message_id, self._settings.receipt_ids)
@@ -196,22 +237,26 @@ class SmppChannel(SmsChannel):
             )
         ]
 
-    async def _on_delivered(self, message: ShortMessage) -> None:
-        """Keeps what the centre delivers, which it acknowledges then."""
+    async def _on_delivered(self, body: bytes) -> None:
+        """Keeps what the centre delivers, which is acknowledged then. So is what can't be read, which the
+        centre would deliver repeatedly."""
+        try:
+            message = read_short_message(body)
+        except Malformed as error:
+            await self._inbox.keep_unreadable(body, UnreadableReason.MALFORMED, str(error))
+            return
         if message.is_receipt:
             receipt = read_receipt(message)
             if receipt is None:
-                log.warning("update_skipped", channel=self.key, error="a receipt says nothing")
+                why = "it is a receipt that names no message, or no state"
+                await self._inbox.keep_unreadable(body, UnreadableReason.MALFORMED, why)
             elif receipt.state != "waiting":
                 await self._inbox.keep_receipt(message.source.text, receipt)
             return
         try:
             part, content = self._part_of(message)
         except ValueError as error:
-            log.warning("update_skipped", channel=self.key, error=str(error))
-            return
-        if message.coding not in _CODINGS:
-            log.warning("update_skipped", channel=self.key, error="its alphabet is not known")
+            await self._inbox.keep_unreadable(body, UnreadableReason.MALFORMED, str(error))
             return
         sender, encoded = _number(message.source), Encoded(message.coding, content)
         await self._inbox.keep_text(sender, encoded, part, self._decoded)
@@ -227,16 +272,51 @@ class SmppChannel(SmsChannel):
         return part, message.text_bytes
 
     def _decoded(self, coding: int, content: bytes) -> str:
-        if coding == UCS2_CODING:
-            return content.decode("utf-16-be", "replace")
-        if coding == DEFAULT_CODING and self._settings.default_alphabet == "gsm":
-            return decode_gsm(content)
-        return content.decode("latin-1")
+        alphabet = alphabet_of(coding)
+        if alphabet == "default":
+            gsm = self._settings.default_alphabet == "gsm"
+            return _of_default(content) if gsm else content.decode("latin-1")
+        if alphabet == "utf-16-be":
+            # Some telephones begin with a byte order mark, and some mean the other order by it.
+            little = content.startswith(codecs.BOM_UTF16_LE)
+            text = content.decode("utf-16-le" if little else alphabet, "replace")
+            return text.removeprefix("\ufeff")
+        if alphabet == "octets" or (alphabet == "ascii" and not content.isascii()):
+            return _of_octets(content)
+        return content.decode(alphabet, "replace")
 
     # ---- its life -------------------------------------------------------------------------------
 
     async def close(self) -> None:
         await self._link.close()
+
+
+def _of_default(content: bytes) -> str:
+    """A text of the network's alphabet, a byte per character: none is above 127. With such bytes it is
+    another alphabet that the centre has passed on, or characters that it has not unpacked."""
+    if content.isascii():
+        return decode_gsm(content)
+    text = _readable(content) or decode_gsm(unpacked(content))
+    return text if _is_text(text) else decode_gsm(content)
+
+
+def _of_octets(content: bytes) -> str:
+    """Somebody wrote it, so a person sees what came: the text, or the bytes of what is none."""
+    return _readable(content) or f"{REPLACEMENT} {content.hex(' ')}"
+
+
+def _readable(content: bytes) -> str:
+    """The text of bytes that have only letters, signs and spaces in UTF-8 or ISO 8859-1; else empty."""
+    for alphabet in ("utf-8", "latin-1"):
+        with suppress(UnicodeDecodeError):
+            text = content.decode(alphabet)
+            if _is_text(text):
+                return text
+    return ""
+
+
+def _is_text(text: str) -> bool:
+    return REPLACEMENT not in text and all(char.isprintable() or char.isspace() for char in text)
 
 
 def _source(sender: str) -> Address:

@@ -12,6 +12,10 @@ from msgsvc_core.kernel.json import read_json
 #: message's key, and the secret of the settings.
 PLACEHOLDERS = frozenset({"to", "digits", "text", "sender", "key", "secret"})
 
+#: Bytes of a form: it has one text or receipt, and percent-decoding a megabyte keeps the event loop for a
+#: tenth of a second.
+MAX_FORM_BYTES = 65_536
+
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -44,8 +48,11 @@ def in_form(template: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_body(body: bytes, content_type: str) -> Any:
-    """A call's or answer's body: JSON, or the fields of a form. Raises `ValueError`, or `RecursionError`."""
+    """A call's or answer's body: JSON, or the fields of a form of at most `MAX_FORM_BYTES`. Raises
+    `ValueError`, or `RecursionError`."""
     if "x-www-form-urlencoded" in content_type:
+        if len(body) > MAX_FORM_BYTES:
+            raise ValueError(f"a form of {len(body)} bytes")
         return dict(parse_qsl(body.decode(), keep_blank_values=True))
     return read_json(body)
 

@@ -165,11 +165,10 @@ class CentreMessenger(SmsMessenger):
         self._centre.revoke()
 
     async def puzzle(self) -> None:
-        # A receipt of nothing, a header that is cut off, an unknown alphabet, and no short message at all.
+        # A receipt of nothing, a header that is cut off, and no short message at all.
         for body in (
             wire.deliver_body(self._ann.number, SENDER, b"what?", esm_class=0x04),
             wire.deliver_body(self._ann.number, SENDER, b"\x0a\x00", esm_class=0x40),
-            wire.deliver_body(self._ann.number, SENDER, b"\x01\x02", coding=4),
             wire.deliver_body("00", SENDER, b"from nobody"),
         ):
             self._centre.deliver(body)

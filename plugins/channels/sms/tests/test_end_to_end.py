@@ -216,3 +216,49 @@ async def test_stop_ends_messages_and_start_brings_them_back(
     await shown(ann, "Welcome back")
 
     assert not any(each.text == "News" for each in ann.messages)
+
+
+@pytest.mark.parametrize(
+    ("typed", "status"),
+    [
+        ("+49 (0)1512 0000001", 201),
+        ("0049 1512 0000001", 201),
+        ("01512 0000001", 201),
+        ("+49 1512", 400),
+        ("+999 1512 0000001", 400),
+    ],
+)
+async def test_numbers_are_taken_as_people_write_them(
+    make_service: ServiceFactory, make_tenant: Any, centre: FakeSmsCentre, typed: str, status: int
+) -> None:
+    service = await make_service(
+        extra_plugins=[("sms", plugin), ("otp", otp)],
+        use_clock=SystemClock(),
+        default_country="DE",
+        channels={"sms": {**centre.settings, **UNLIMITED}},
+    )
+    client = (await make_tenant(service)).client
+    added = await client.post("/v1/subscribers", json={"channel": "sms", "address": typed})
+    sent = await client.post(
+        "/v1/otp/send", json={"channel": "sms", "address": typed, "purpose": "login"}
+    )
+    file = f"address\n{typed}\n"
+    started = await client.post(
+        "/v1/people/imports", params={"channel": "sms"}, files={"file": ("people.csv", file)}
+    )
+    path = f"/v1/people/imports/{started.json()['import_id']}"
+
+    async def imported() -> dict[str, Any] | None:
+        state: dict[str, Any] = (await client.get(path)).json()
+        return state if state["status"] == "completed" else None
+
+    counts = await until(imported)
+
+    assert added.status_code == status, added.text
+    assert counts["refused"] == (0 if status == 201 else 1)
+    if status == 201:
+        assert added.json()["username"] == "+4915120000001"
+        assert sent.status_code == 202
+    else:
+        assert "country" in added.text
+        assert sent.status_code == 400

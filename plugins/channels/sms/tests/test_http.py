@@ -14,10 +14,13 @@ from msgsvc_core.channels import (
     MessageReceived,
     OutgoingMessage,
     Reason,
+    Unreadable,
     WebhookCall,
 )
 from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_devkit.platforms.sms import FakeSmsProvider
+from msgsvc_devkit.web_servers import stop
+from msgsvc_sms.templates import MAX_FORM_BYTES
 
 from .conftest import ChannelFactory, failure_of
 
@@ -50,7 +53,7 @@ async def echo() -> Any:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     yield f"http://127.0.0.1:{site.port}/send", got, answer
-    await runner.cleanup()
+    await stop(runner)
 
 
 def settings_of(url: str, **more: Any) -> dict[str, Any]:
@@ -210,6 +213,81 @@ async def test_without_a_secret_no_call_is_taken(
     assert channel.capabilities.buttons == "links"
     with pytest.raises(InvalidWebhook):
         channel.parse_update(replace(webhook({"from": NUMBER, "text": "Hello"}), path=""))
+
+
+async def test_a_call_that_the_settings_do_not_name_is_kept_and_read_by_corrected_ones(
+    make_channel: ChannelFactory, provider: FakeSmsProvider
+) -> None:
+    wrong = await make_channel(provider.settings, **INBOUND)
+    right = await make_channel(
+        provider.settings, **INBOUND, inbound_from="From", inbound_text="Body", inbound_id="Sid"
+    )
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    calls = [
+        WebhookCall(b"From=%2B4915120000001&Body=Hi&Sid=1", form, path=SECRET),
+        WebhookCall(
+            b"", method="GET", path=SECRET, query={"From": NUMBER, "Body": "Hi", "Sid": "2"}
+        ),
+        webhook({"From": NUMBER, "Body": "Hi", "Sid": "3"}),
+    ]
+    for number, call in enumerate(calls, 1):
+        [found] = wrong.parse_update(call)
+        assert isinstance(found, Unreadable)
+        assert found.reason == "unknown_kind"
+        [taken] = await right.take_anyway(found)
+        assert isinstance(taken, MessageReceived)
+        assert (taken.update_id, taken.text) == (f"in-{number}", "Hi")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"{", "application/json"),
+        (b"\xff", "application/json"),
+        (b"[" * 100_000, "application/json"),
+        (b"text=" + b"%25" * (MAX_FORM_BYTES // 3), "application/x-www-form-urlencoded"),
+    ],
+)
+async def test_a_body_that_is_no_json_or_too_long_a_form_is_kept(
+    make_channel: ChannelFactory, provider: FakeSmsProvider, body: bytes, content_type: str
+) -> None:
+    channel = await make_channel(provider.settings, **INBOUND)
+    call = WebhookCall(body, {"content-type": content_type}, path=SECRET)
+    [found] = channel.parse_update(call)
+    assert isinstance(found, Unreadable)
+    [still] = await channel.take_anyway(found)
+
+    assert (found.reason, found.raw) == ("malformed", body)
+    assert isinstance(still, Unreadable)
+
+
+async def test_a_call_without_anything_in_it_is_no_update(
+    make_channel: ChannelFactory, provider: FakeSmsProvider
+) -> None:
+    channel = await make_channel(provider.settings, **INBOUND)
+
+    assert channel.parse_update(WebhookCall(b"", method="GET", path=SECRET)) == []
+
+
+@pytest.mark.parametrize(
+    ("sender", "text", "reason"),
+    [
+        ("Shop", "Hello", "no_sender"),
+        (NUMBER, " ", "empty"),
+        (NUMBER, "start x_1", "unproven_sender"),
+    ],
+)
+async def test_a_text_that_is_not_taken_is_kept_and_stays_so(
+    make_channel: ChannelFactory, provider: FakeSmsProvider, sender: str, text: str, reason: str
+) -> None:
+    channel = await make_channel(provider.settings, **INBOUND)
+    [found] = channel.parse_update(webhook({"from": sender, "text": text}))
+    assert isinstance(found, Unreadable)
+    [still] = await channel.take_anyway(found)
+
+    assert (found.reason, json.loads(found.raw)) == (reason, {"from": sender, "text": text})
+    assert isinstance(still, Unreadable)
+    assert (still.reason, still.update_id) == (reason, found.update_id)
 
 
 def webhook(content: object) -> WebhookCall:

@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.channels.failures import LimitReached
+from msgsvc_core.channels.health.problems import ChannelTroubles
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -86,7 +87,7 @@ class TestPumping:
         assert told["data"]["detail"] == "5 new numbers an hour that begin with +7999555"
         assert not any(number[1:] in str(told) for number in PUMPED)
         async with service.db.read() as tx:
-            [trouble] = await service.channel_troubles.of_project(tx, tenant.project.project_id)
+            [trouble] = await service.get(ChannelTroubles).of_project(tx, tenant.project.project_id)
         assert trouble.kind == "limited"
         assert "7 stopped" in trouble.detail
 

@@ -17,6 +17,8 @@ from msgsvc_core.channels import (
     Reason,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_devkit import until
@@ -312,15 +314,112 @@ async def test_words_stop_messages_and_allow_them_again(
     assert {each.chat_id for each in updates} == {ann.number}
 
 
+@pytest.mark.parametrize(
+    ("coding", "content"),
+    [
+        (0xF1, b"STOP"),
+        (0x11, b"Stop."),
+        (0x02, b"stop all"),
+        (0x04, "arrêt".encode()),
+        (0x18, "STOP".encode("utf-16-be")),
+        (0x08, "\ufeffSTOP".encode("utf-16-be")),
+        (0x08, "\ufeffstop".encode("utf-16-le")),
+        (0x19, "“Stop”".encode("utf-16-be")),
+    ],
+)
+async def test_a_word_stops_messages_in_whatever_alphabet_it_comes(
+    channel: Channel, centre: FakeSmsCentre, ann: Person, coding: int, content: bytes
+) -> None:
+    centre.deliver(wire.deliver_body(ann.number, SENDER, content, coding=coding))
+    [update] = await received(channel)
+
+    assert (type(update), update.chat_id) == (Blocked, ann.number)
+
+
+async def test_what_is_no_text_is_shown_as_its_bytes(
+    channel: Channel, centre: FakeSmsCentre, ann: Person
+) -> None:
+    centre.deliver(wire.deliver_body(ann.number, SENDER, b"\x01\xfe", coding=4))
+    [update] = await received(channel)
+
+    assert isinstance(update, MessageReceived)
+    assert update.text == "\ufffd 01 fe"
+
+
 async def test_nobody_signs_in_by_a_text_whose_sender_nobody_proves(
     make_channel: ChannelFactory, centre: FakeSmsCentre, ann: Person
 ) -> None:
     channel = await make_channel()
     for text in ("start auth_x", "/start auth_x", "/start", "Hello"):
         centre.write(ann, text)
-    updates = await received(channel, 2)
+    *refused, start, hello = await received(channel, 4)
 
     with pytest.raises(ChannelNotReady):
         channel.deep_link("auth_x")
-    assert [type(each) for each in updates] == [Started, MessageReceived]
-    assert updates[0].user.phone is None
+    for each in refused:
+        assert isinstance(each, Unreadable)
+        assert each.reason == "unproven_sender"
+        # Whoever has looked at it.
+        [still] = await channel.take_anyway(each)
+        assert isinstance(still, Unreadable)
+    assert [type(start), type(hello)] == [Started, MessageReceived]
+    assert start.user.phone is None
+
+
+async def test_a_text_of_the_gsm_alphabet_may_be_longer_than_others(
+    channel: Channel, ann: Person
+) -> None:
+    text = "x" * 2432
+    await channel.send(ann.number, OutgoingMessage(text, key="k"))
+
+    assert (ann.messages[0].text, ann.messages[0].parts) == (text, 16)
+    assert channel.problem(OutgoingMessage(text + "x")) is not None
+    assert channel.problem(OutgoingMessage("я" * 1056)) is None
+    assert channel.problem(OutgoingMessage("я" * 1057)) is not None
+
+
+async def test_plain_punctuation_saves_parts(make_channel: ChannelFactory, ann: Person) -> None:
+    text = "\u201cYour parcel\u201d \u2013 it\u2019s here\u2026 " * 4
+    typographic, plain = await make_channel(), await make_channel(plain_punctuation=True)
+    await typographic.send(ann.number, OutgoingMessage(text, key="k1"))
+    await plain.send(ann.number, OutgoingMessage(text, key="k2"))
+
+    assert [each.parts for each in ann.messages] == [2, 1]
+    assert ann.messages[1].text == '"Your parcel" - it\'s here... ' * 4
+
+
+async def test_a_sender_as_dialled_in_the_default_country(make_channel: ChannelFactory) -> None:
+    channel = await make_channel(default_country="de")
+    updates = channel.updates_of("01512 3456789", "STOP", "u1")  # type: ignore[attr-defined] # SmsChannel's
+
+    assert [(type(each), each.chat_id) for each in updates] == [(Blocked, "+4915123456789")]
+
+
+async def test_a_unit_that_cannot_be_read_is_kept_and_the_next_is_read(
+    channel: Channel, centre: FakeSmsCentre, ann: Person
+) -> None:
+    body = wire.deliver_body(ann.number, SENDER, b"Hello", coding=0)
+    centre.deliver(body[:-3])
+    # A header of parts that is longer than the text.
+    centre.deliver(wire.deliver_body(ann.number, SENDER, b"\x20\x00", coding=0, esm_class=0x40))
+    # A receipt that names no message.
+    centre.deliver(wire.deliver_body(ann.number, SENDER, b"done", coding=0, esm_class=0x04))
+    centre.write(ann, "Hello")
+    *odd, hello = await received(channel, 4)
+
+    assert isinstance(hello, MessageReceived)
+    for each in odd:
+        assert isinstance(each, Unreadable)
+        assert each.reason == "malformed"
+        assert await channel.take_anyway(each) == [each]
+    assert isinstance(odd[0], Unreadable)
+    assert odd[0].raw == body[:-3]
+
+
+async def test_a_unit_that_this_version_reads_is_taken(channel: Channel, ann: Person) -> None:
+    raw = wire.deliver_body(ann.number, SENDER, b"Hello", coding=0)
+    item = Unreadable.of(raw, UnreadableReason.MALFORMED, "", origin="unit")
+    [taken] = await channel.take_anyway(item)
+
+    assert isinstance(taken, MessageReceived)
+    assert (taken.chat_id, taken.text) == (ann.number, "Hello")

@@ -20,11 +20,14 @@ from msgsvc_core.channels import (
     ChannelSpending,
     DeliveryError,
     InvalidWebhook,
+    Media,
     MiniAppUser,
     OutgoingMessage,
     Pace,
     Polled,
     Reason,
+    Unreadable,
+    UnreadableReason,
     Update,
     WebhookCall,
     WebhookHealth,
@@ -38,6 +41,7 @@ from msgsvc_telegram.formatting import MAX_ENTITIES, appearance, too_many_entiti
 from msgsvc_telegram.login import TelegramLogin
 from msgsvc_telegram.managed_bots import ManagedBots
 from msgsvc_telegram.messages import (
+    METHODS,
     Call,
     editing,
     fetched_by_telegram,
@@ -77,7 +81,6 @@ class TelegramChannel(Channel):
     capabilities = Capabilities(
         max_text_length=4096,  # Bot API, sendMessage
         max_caption_length=1024,  # Bot API, sendPhoto
-        text_unit="utf16",
         rich=True,
         mini_app=True,
         receives_files=True,
@@ -258,24 +261,34 @@ class TelegramChannel(Channel):
             return await self._call(call, message)
 
     async def _call(self, call: Call, message: OutgoingMessage | None) -> Any:
+        """Sends a picture that is too wide or too high for one as a document: the same bytes."""
+        if call.file_field is None:
+            return await self._api.call(call.method, call.params)
+        assert message is not None, "only what is sent has a file"
+        assert message.media is not None, "a call has a file's field because the message has a file"
+        try:
+            return await self._with_file(call, call.file_field, message.media)
+        except BotApiError as error:
+            if message.media.type != "image" or not error.says("photo_invalid_dimensions"):
+                raise
+        method, field = METHODS["document"]
+        async with self._media().fetch(message.media) as file:
+            return await self._api.upload(method, call.params, field, file)
+
+    async def _with_file(self, call: Call, field: str, media: Media) -> Any:
         """Sends a file by its URL where Telegram may fetch it, and else, or if it could not, itself.
 
         Telegram fetches pictures up to 5 MB and other files up to 20 MB, and not from every host.
         """
-        if call.file_field is None:
-            return await self._api.call(call.method, call.params)
-        assert message is not None, "only what is sent has a file"
-        media = message.media
-        assert media is not None, "a call has a file's field because the message has a file"
         # What is kept here need not be read at an address that Telegram, and whoever else, can reach.
         if fetched_by_telegram(media) and not self._is_own_address(media.url):
             try:
-                return await self._api.call(call.method, call.params | {call.file_field: media.url})
+                return await self._api.call(call.method, call.params | {field: media.url})
             except BotApiError as error:
                 if not error.not_fetched:
                     raise
         async with self._media().fetch(media) as file:
-            return await self._api.upload(call.method, call.params, call.file_field, file)
+            return await self._api.upload(call.method, call.params, field, file)
 
     # ---- in -------------------------------------------------------------------------------------
 
@@ -308,8 +321,15 @@ class TelegramChannel(Channel):
         try:
             found = json.loads(call.body)
         except (ValueError, RecursionError):
-            log.warning("update_unreadable", channel=self.key, where="no JSON")
-            return []
+            return [Unreadable.of(call.body, UnreadableReason.MALFORMED, "it is not JSON")]
+        return read_updates([found], self.key)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        """As this version reads it: there is no check that could be left out."""
+        try:
+            found = json.loads(item.raw)
+        except (ValueError, RecursionError):
+            return [item]
         return read_updates([found], self.key)
 
     async def check_webhook(self, url: str) -> WebhookHealth:

@@ -44,9 +44,6 @@ _NOT_FETCHED = (
 #: Longest part of Telegram's sentence that is kept, in characters.
 MAX_DESCRIPTION = 300
 
-#: Maximum retry_after that is accepted, in seconds (a day).
-MAX_RETRY_AFTER_S = 86_400.0
-
 
 class BotApiError(DeliveryError):
     """An error response in Telegram's words. `migrated_to` is a group's new chat id, if it has one."""
@@ -85,11 +82,13 @@ def refusal(
     if status == 429:
         return _rate_limited(text, parameters, chat_id)
     migrated_to = parameters.get("migrate_to_chat_id")
-    return BotApiError(
+    error = BotApiError(
         _reason(status, text.lower()),
         text,
         migrated_to=migrated_to if type(migrated_to) is int else None,
     )
+    error.contested = status == 409
+    return error
 
 
 def _reason(status: int, text: str) -> Reason:
@@ -125,6 +124,6 @@ def _rate_limited(text: str, parameters: Mapping[str, Any], chat_id: int | None)
         Reason.RATE_LIMITED,
         text,
         # Without a number, the wait is ours to choose.
-        retry_after_s=min(float(after), MAX_RETRY_AFTER_S) if known and after else None,
+        retry_after_s=after if known and after else None,
         scope="chat" if chat_id is not None and chat_id < 0 else "bot",
     )

@@ -1,6 +1,6 @@
 """Texts of the format `rich` as Telegram's rich messages.
 
-The rules are those of the Bot API's "Rich message formatting options": decision 0159.
+The rules are those of the Bot API's "Rich message formatting options": decision 0016.
 """
 
 from typing import Any

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: As BotFather gives it out: the bot's id, and a secret. It becomes part of URLs, so nothing that would

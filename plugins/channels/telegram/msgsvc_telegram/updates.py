@@ -1,7 +1,7 @@
 """Converts Telegram's updates."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -16,8 +16,11 @@ from msgsvc_core.channels import (
     MessageReceived,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
+from msgsvc_core.channels.inbound import placeholders
 from msgsvc_telegram.files import files_of
 from msgsvc_telegram.models import (
     CallbackQuery,
@@ -30,8 +33,34 @@ from msgsvc_telegram.models import (
 #: The kinds that we ask for.
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 
-#: Messages without text. They arrive as an empty text, with their file if bots can download it, so that
-#: they can be answered; service messages of Telegram (a pinned message, say) do not.
+#: Kinds that the Bot API has and that we don't ask for. Some come nevertheless, e.g. those that Telegram had
+#: stored before it was told which ones to send.
+OTHER_KINDS = frozenset(
+    {
+        "business_connection",
+        "business_message",
+        "channel_post",
+        "chat_boost",
+        "chat_join_request",
+        "chat_member",
+        "chosen_inline_result",
+        "deleted_business_messages",
+        "edited_business_message",
+        "edited_channel_post",
+        "inline_query",
+        "message_reaction",
+        "message_reaction_count",
+        "poll",
+        "poll_answer",
+        "pre_checkout_query",
+        "purchased_paid_media",
+        "removed_chat_boost",
+        "shipping_query",
+    }
+)
+
+#: Messages without text. They arrive with their file if bots can download it, or as a line that says what
+#: they are, so that they can be answered; service messages of Telegram (a pinned message, say) do not.
 WORDLESS = frozenset(
     {
         "animation",
@@ -40,6 +69,10 @@ WORDLESS = frozenset(
         "contact",
         "dice",
         "document",
+        "game",
+        "giveaway",
+        "giveaway_winners",
+        "invoice",
         "live_photo",
         "location",
         "paid_media",
@@ -61,17 +94,18 @@ log = structlog.get_logger(__name__)
 
 
 def read_updates(found: Iterable[Any], channel: str) -> list[Update]:
-    """The relevant ones of `found`, in order; never raises.
-
-    Unreadable ones are logged without their content, which is private.
-    """
+    """The relevant ones of `found`, in order, with an `Unreadable` for each that can't be read; never
+    raises."""
     updates: list[Update] = []
     for raw in found:
         try:
             update = _read(RawUpdate.model_validate(raw), raw)
         except ValidationError as error:
-            log.warning("update_unreadable", channel=channel, where=_where(error))
-            continue
+            update = Unreadable.of(raw, UnreadableReason.MALFORMED, _where(error))
+        except Exception as error:
+            # A fault of ours with one update must not stop the others.
+            log.exception("update_failed", channel=channel)
+            update = Unreadable.failed(raw, error)
         if update is None:
             log.debug("update_skipped", channel=channel, kinds=sorted(map(str, raw))[:5])
         else:
@@ -91,6 +125,14 @@ def _read(found: RawUpdate, raw: dict[str, Any]) -> Update | None:
         return _membership(update_id, found.my_chat_member)
     if found.managed_bot is not None:
         return _made(update_id, found.managed_bot)
+    return _other(raw)
+
+
+def _other(raw: dict[str, Any]) -> Update | None:
+    """None for a kind that we don't ask for."""
+    if OTHER_KINDS.isdisjoint(raw):
+        why = "it is of no kind of the Bot API"
+        return Unreadable.of(raw, UnreadableReason.UNKNOWN_KIND, why)
     return None
 
 
@@ -99,6 +141,9 @@ def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | 
     text = message.text if message.text is not None else message.caption
     if user is None or (text is None and WORDLESS.isdisjoint(raw)):
         return None
+    files = files_of(message)
+    if text is None and not files:
+        text = _shown(raw)
     start = _START.fullmatch(message.text or "")
     if start:
         payload = start["payload"] or ""
@@ -111,10 +156,28 @@ def _message(update_id: str, message: Message, raw: dict[str, Any]) -> Update | 
         user=user,
         thread=message.topic,
         text=text or "",
-        files=files_of(message),
+        files=files,
         message_ref=str(message.message_id),
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
     )
+
+
+def _shown(raw: Mapping[str, Any]) -> str:
+    """What a message without words and files says, in a line."""
+    # A venue has its location beside it.
+    kind = "venue" if "venue" in raw else min(WORDLESS & raw.keys())
+    content = raw[kind] if isinstance(raw[kind], dict) else {}
+    if kind in {"venue", "location"}:
+        point = content.get("location", content)
+        at = point if isinstance(point, dict) else {}
+        names = (content.get("title"), content.get("address"))
+        return placeholders.place(at.get("latitude"), at.get("longitude"), *names)
+    if kind == "contact":
+        parts = [content.get(name) for name in ("first_name", "last_name")]
+        name = " ".join(part for part in parts if isinstance(part, str))
+        return placeholders.contact(name, [content.get("phone_number")])
+    said = content.get("emoji") if kind in {"sticker", "dice"} else None
+    return said if isinstance(said, str) and said else placeholders.unknown(kind)
 
 
 def _edited(update_id: str, message: Message) -> Update | None:

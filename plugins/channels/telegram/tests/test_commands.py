@@ -4,7 +4,8 @@ import pytest
 import structlog
 
 from msgsvc_core.channels import BotCommand, DeliveryError, Reason
-from msgsvc_core.channels.receiver import MENUS_AT_ONCE
+from msgsvc_core.channels.reception.health import ReceptionHealth
+from msgsvc_core.channels.reception.receiver import MENUS_AT_ONCE, UpdateReceiver
 from msgsvc_devkit import until
 from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_telegram.channel import TelegramChannel
@@ -153,7 +154,7 @@ async def test_a_bot_is_polled_while_its_menu_waits_for_those_of_others(
     make_site: SiteFactory, telegram: FakeTelegram, receiving: str
 ) -> None:
     site = await make_site(receiving)
-    receiver = site.service.receiver
+    receiver = site.service.get(UpdateReceiver)
     await receiver.stop()
     telegram.bot.commands.clear()
     others = [await receiver._menus.acquire() for _ in range(MENUS_AT_ONCE)]
@@ -201,9 +202,9 @@ async def test_what_fails_beside_the_updates_is_no_interruption_of_them(
         if method == "getMe":
             # Who the bot is, is asked again by the next process that receives for it.
             site = await make_site(receiving)
-            await site.service.receiver.stop()
+            await site.service.get(UpdateReceiver).stop()
             telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
-            await site.service.receiver.start()
+            await site.service.get(UpdateReceiver).start()
         else:
             telegram.fail_next(method, 502, "Bad Gateway", times=1_000_000)
             site = await make_site(receiving)
@@ -214,7 +215,7 @@ async def test_what_fails_beside_the_updates_is_no_interruption_of_them(
 
         await until(logged)
     async with site.service.db.read() as tx:
-        shown = await site.service.reception_health.shown(tx, site.service.channels.shared)
+        shown = await site.service.get(ReceptionHealth).shown(tx, site.service.channels.shared)
 
     assert "updates_interrupted" not in {line["event"] for line in lines}
     assert shown["messenger_a"] is not None

@@ -1,11 +1,13 @@
 """Telegram's plugin keeps the contract of channels, polling and called, and that of plugins."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason
 from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown
+from msgsvc_devkit.conformance.mischief import NOISE, OVERSIZED, Mischief, Trick
 from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_devkit.platforms.telegram.people import FileKind
 from msgsvc_telegram import plugin
@@ -24,8 +26,17 @@ WORDS = {
 }
 
 
+def _text_of(update: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The message of an update that holds a text."""
+    message = update.get("message")
+    return message if isinstance(message, dict) and "text" in message else None
+
+
 class TelegramSide(Messenger):
     """A person of the fake Bot API."""
+
+    # Updates are numbered, so that they can't come in another order.
+    tricks = frozenset({"malformed", "oversized", "doubled", "late"})
 
     def __init__(self, telegram: FakeTelegram, person: Person, receiving: str) -> None:
         self._telegram = telegram
@@ -131,6 +142,20 @@ class TelegramSide(Messenger):
     async def puzzle(self) -> None:
         self._telegram.bot.updates.puzzle({"brand_new": {}})
         self._telegram.bot.updates.puzzle({"message": {"chat": "broken"}})
+
+    async def misbehave(self, trick: Trick, mischief: Mischief) -> None:
+        updates = self._telegram.bot.updates
+        if trick in {"doubled", "late"}:
+            # What is not confirmed comes again anyway.
+            if ids := updates.confirmed_ids:
+                updates.repeat(ids[-1] if trick == "doubled" else mischief.pick(ids))
+            return
+        text = NOISE * (OVERSIZED // len(NOISE)) if trick == "oversized" else NOISE
+        last = next(
+            one for each in reversed(updates.sent_ids) if (one := _text_of(updates.sent(each)))
+        )
+        content = {"message": {**last, "text": text}}
+        updates.puzzle(mischief.spoilt(content) if trick == "malformed" else content)
 
     async def forget_presses(self) -> None:
         for press in self._telegram.bot.presses.values():

@@ -41,7 +41,7 @@ async def call(telegram):
         ({"text": "x", "chat_id": True}, STRICT + "chat_id must be of type Integer, not bool"),
         ({}, "Bad Request: parameter text is missing"),
         ({"text": " \n"}, "Bad Request: message text is empty"),
-        ({"text": "🎉" * 2049}, "Bad Request: message is too long"),
+        ({"text": "🎉" * 4097}, "Bad Request: message is too long"),
         ({"text": "x", "parse_mode": "HTML"}, STRICT + "sendMessage has no parameter 'parse_mode'"),
         ({"text": "x", "chat_id": 5}, "Bad Request: chat not found"),
     ],

@@ -11,6 +11,7 @@ import pytest
 
 from msgsvc_core.channels import BotCreated, ChannelUser
 from msgsvc_core.channels.project_channels.requests import ChannelRequests
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
@@ -111,7 +112,7 @@ async def test_a_bot_is_made_in_one_tap_and_works(
     assert f"@{made.username}" in page
     assert made.token not in page
     async with service.db.read() as tx:
-        own = await service.own_channels.get(tx, owner.project_id, "support")
+        own = await service.get(ProjectChannels).get(tx, owner.project_id, "support")
         sealed = await tx.fetch_val("SELECT settings FROM core_channels")
     channel = service.channels[own.channel_id]
     assert isinstance(channel, TelegramChannel)

@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
+from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
 from msgsvc_devkit import FakeClock, settled
@@ -169,19 +170,19 @@ async def test_the_page_and_the_answer_of_the_channel_tell_what_is_spent(
         settings={"token": telegram.bot.token, "paid_broadcast_stars": 100},
     )
     async with service.db.transaction() as tx:
-        own = await service.own_channels.create(tx, project.project_id, body)
+        own = await service.get(ProjectChannels).create(tx, project.project_id, body)
     channel = service.channels[own.channel_id]
     assert channel.budget is not None
     spending = ChannelSpending(clock=service.clock, db=service.db)
     assert await spending.take(own.channel_id, 125, channel.budget)
     async with service.db.read() as tx:
-        [answer] = await service.own_channels.answers(tx, [own])
+        [answer] = await service.get(ProjectChannels).answers(tx, [own])
 
     assert answer.budget is not None
     assert (answer.budget.spent, answer.budget.most) == (12.5, 100)
     assert "12.5 of 100 Stars" in (await owner.get("/channels/our_bot")).text
     async with service.db.transaction() as tx:
-        await service.own_channels.delete(tx, project.project_id, "our_bot")
+        await service.get(ProjectChannels).delete(tx, project.project_id, "our_bot")
     async with service.db.read() as tx:
         assert await tx.fetch_val("SELECT COUNT(*) FROM core_channel_spending") == 0
     await settled(service)

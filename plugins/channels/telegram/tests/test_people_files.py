@@ -59,12 +59,24 @@ def test_a_message_has_the_one_file_that_was_sent_and_its_caption(content, file)
 
 
 @pytest.mark.parametrize(
-    "content", [{"sticker": {}}, {"location": {}}, {"document": {}}, {"photo": [{"width": 1}]}]
+    ("content", "text"),
+    [
+        ({"sticker": {}}, "[Message of the kind sticker, which can be seen in the messenger only]"),
+        ({"location": {}}, "[Location]"),
+        (
+            {"document": {}},
+            "[Message of the kind document, which can be seen in the messenger only]",
+        ),
+        (
+            {"photo": [{"width": 1}]},
+            "[Message of the kind photo, which can be seen in the messenger only]",
+        ),
+    ],
 )
-def test_what_is_no_file_that_bots_can_fetch_arrives_without_one(content):
+def test_what_is_no_file_that_bots_can_fetch_arrives_as_a_line_without_one(content, text):
     found = read_updates([message(**content)], "messenger_a")
 
-    assert found == [MessageReceived(**WHO, text="", message_ref="9")]
+    assert found == [MessageReceived(**WHO, text=text, message_ref="9")]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     InvalidWebhook,
     MessageReceived,
     Reason,
+    Unreadable,
     WebhookCall,
 )
 from msgsvc_devkit import until
@@ -197,8 +198,12 @@ def test_a_call_with_the_secret_or_an_older_one_is_read(channel, anna, secret):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"9" * 5000, b"null", b"[]", b'{"a": NaN}']
 )
-def test_a_call_that_says_nothing_is_taken_and_has_no_effect(channel, body):
-    assert channel.parse_update(WebhookCall(body, {HEADER: "s"}, ("s",))) == []
+async def test_a_call_that_says_nothing_is_kept_and_can_be_read_again(channel, body):
+    [found] = channel.parse_update(WebhookCall(body, {HEADER: "s"}, ("s",)))
+    [still] = await channel.take_anyway(found)
+
+    assert (found.reason, found.update_id) == (still.reason, still.update_id)
+    assert found.reason == "malformed"
 
 
 @settings(
@@ -207,7 +212,9 @@ def test_a_call_that_says_nothing_is_taken_and_has_no_effect(channel, body):
 )
 @given(st.binary(max_size=200))
 def test_no_body_makes_a_call_fail(channel, body):
-    assert channel.parse_update(WebhookCall(body, {HEADER: "s"}, ("s",))) == []
+    [found] = channel.parse_update(WebhookCall(body, {HEADER: "s"}, ("s",)))
+
+    assert isinstance(found, Unreadable)
 
 
 def good(update_id: int, person) -> dict[str, object]:

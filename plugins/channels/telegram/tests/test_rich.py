@@ -66,7 +66,7 @@ async def test_a_caption_shows_blocks_as_lines(channel, anna, telegram):
         ("<blockquote>" * 16 + "x", "text: must have at most 16 levels"),
         ("<p></p><hr", None),
         ("<b></b>", "text: shows nothing but markup"),
-        ("x" * 4097, "text: must be at most 4096 UTF-16 code units"),
+        ("x" * 4097, "text: must be at most 4096 characters"),
     ],
 )
 def test_what_telegram_does_not_take_is_refused_before_the_call(channel, text, problem):

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from msgsvc_core.channels import DeliveryError, Media, OutgoingMessage
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
 from msgsvc_devkit.services import SECRET_KEY

@@ -83,6 +83,23 @@ async def test_a_file_that_telegram_cannot_fetch_is_uploaded(channel, telegram, 
     assert [call.status for call in telegram.calls_of("sendPhoto")] == [400, 200]
 
 
+@pytest.mark.parametrize("reaches_files", [True, False])
+async def test_a_picture_of_a_form_that_telegram_refuses_is_sent_as_a_document(
+    channel, telegram, anna, reaches_files
+):
+    telegram.reaches_files = reaches_files
+    url = telegram.host_file("cup.png", PNG, "image/png")
+    if not reaches_files:
+        telegram.fail_next("sendPhoto", 400, "Bad Request: failed to get HTTP URL content")
+    telegram.fail_next("sendPhoto", 400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
+
+    await channel.send(chat(anna), OutgoingMessage("look", media=Media("image", url)))
+
+    (shown,) = anna.messages
+    assert (shown.text, shown.file.kind, shown.file.content) == ("look", "document", PNG)
+    assert len(telegram.calls_of("sendDocument")) == 1
+
+
 async def test_a_picture_too_large_for_telegram_to_fetch_is_uploaded(channel, telegram, anna):
     content = PNG + bytes(5 * 1024 * 1024)
     url = telegram.host_file("large.png", content, "image/png")
@@ -211,14 +228,14 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_no_error(channel, ann
     ("message", "problem"),
     [
         (OutgoingMessage("x" * 4096), None),
-        (OutgoingMessage("x" * 4097), "text: must be at most 4096 UTF-16 code units"),
-        (OutgoingMessage("🎉" * 2048), None),
-        (OutgoingMessage("🎉" * 2049), "text: must be at most 4096 UTF-16 code units"),
+        (OutgoingMessage("x" * 4097), "text: must be at most 4096 characters"),
+        (OutgoingMessage("🎉" * 4096), None),
+        (OutgoingMessage("🎉" * 4097), "text: must be at most 4096 characters"),
         (OutgoingMessage("**" + "x" * 4096 + "**", "markdown"), None),
         (OutgoingMessage("x" * 1024, media=Media("image", "https://a.example/x")), None),
         (
             OutgoingMessage("x" * 1025, media=Media("image", "https://a.example/x")),
-            "text: must be at most 1024 UTF-16 code units beside a file",
+            "text: must be at most 1024 characters beside a file",
         ),
         (OutgoingMessage("", media=Media("image", "https://a.example/x")), None),
         (OutgoingMessage(" \n "), "text: shows nothing"),
@@ -235,7 +252,7 @@ def test_what_telegram_can_not_take_is_known_before(channel, message, problem):
     assert found is None if problem is None else (found or "").startswith(problem)
 
 
-@pytest.mark.parametrize("text", ["x" * 4096, "🎉" * 2048, "**" + "é" * 4096 + "**"])
+@pytest.mark.parametrize("text", ["x" * 4096, "🎉" * 4096, "**" + "é" * 4096 + "**"])
 async def test_the_longest_text_is_sent_whole(channel, anna, text):
     message = OutgoingMessage(text, "markdown")
 

@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     MessageReceived,
     Started,
     Unblocked,
+    UnreadableReason,
 )
 from msgsvc_telegram.updates import WORDLESS, read_updates
 
@@ -75,7 +76,14 @@ def membership(status, chat=PRIVATE):
             message(caption="/start x", photo=[]),
             MessageReceived(**WHO, text="/start x", message_ref="9"),
         ),
-        (message(sticker={}), MessageReceived(**WHO, text="", message_ref="9")),
+        (
+            message(sticker={}),
+            MessageReceived(
+                **WHO,
+                text="[Message of the kind sticker, which can be seen in the messenger only]",
+                message_ref="9",
+            ),
+        ),
         (
             press(),
             ButtonPressed(**WHO, data="y", message_ref="8", button_ref="77", text="Yes"),
@@ -93,10 +101,48 @@ def test_what_a_person_does_is_read(raw, update):
 
 
 @pytest.mark.parametrize("kind", sorted(WORDLESS))
-def test_what_has_no_words_arrives_as_an_empty_text(kind):
-    (update,) = read_updates([message(**{kind: {}})], "messenger_a")
+@pytest.mark.parametrize(
+    "content", [{}, None, "text", {"location": 7, "latitude": "x", "emoji": {}}]
+)
+def test_what_has_no_words_arrives_as_a_line(kind, content):
+    updates = read_updates([message(**{kind: content})], "messenger_a")
 
-    assert update == MessageReceived(**WHO, text="", message_ref="9")
+    # Files are validated: what is none of Telegram's is not read.
+    assert all(update.text or update.files for update in updates)
+    assert updates or content
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"location": {"latitude": 52.5, "longitude": 13.4}}, "[Location: 52.5, 13.4]"),
+        (
+            {
+                "location": {"latitude": 52.5, "longitude": 13.4},
+                "venue": {
+                    "location": {"latitude": 52.5, "longitude": 13.4},
+                    "title": "Café",
+                    "address": "Street 1",
+                },
+            },
+            "[Location: Café, Street 1, 52.5, 13.4]",
+        ),
+        (
+            {"contact": {"first_name": "Ann", "last_name": "Lee", "phone_number": "+12025550123"}},
+            "[Contact: Ann Lee, +12025550123]",
+        ),
+        ({"sticker": {"emoji": "👍"}}, "👍"),
+        ({"dice": {"emoji": "🎲", "value": 6}}, "🎲"),
+        (
+            {"poll": {"question": "Why?"}},
+            "[Message of the kind poll, which can be seen in the messenger only]",
+        ),
+    ],
+)
+def test_what_somebody_shares_is_told_in_a_line(content, text):
+    (update,) = read_updates([message(**content)], "messenger_a")
+
+    assert update == MessageReceived(**WHO, text=text, message_ref="9")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +156,6 @@ def test_what_has_no_words_arrives_as_an_empty_text(kind):
         {"update_id": 42, "edited_message": message(location={"latitude": 1.0})["message"]},
         {"update_id": 42, "edited_message": message(chat=GROUP, text="x")["message"]},
         {"update_id": 42, "channel_post": {}},
-        {"update_id": 42, "brand_new": {"a": 1}},
-        {"update_id": 42},
         press(data=None),
         press(message=None, inline_message_id="1"),
         press(message={"message_id": 8, "chat": GROUP, "date": 1}),
@@ -139,15 +183,34 @@ def test_characters_that_databases_refuse_are_taken_out():
     assert (update.user.first_name, update.text) == ("A?", "xy")
 
 
-def test_an_unreadable_update_is_logged_without_what_somebody_wrote(capsys):
+def test_an_unreadable_update_costs_only_itself_and_its_reason_does_not_repeat_it(capsys):
     raw = message(text={"secret": "my diary"})
 
-    good = read_updates([raw, message(text="next")], "messenger_a")
+    unreadable, good = read_updates([raw, message(text="next")], "messenger_a")
 
-    said = "".join(capsys.readouterr())
-    assert [update.text for update in good] == ["next"]
-    assert "update_unreadable" in said
-    assert "diary" not in said
+    assert good.text == "next"
+    assert unreadable.reason == UnreadableReason.MALFORMED
+    assert json.loads(unreadable.raw) == raw
+    assert unreadable.detail == "text: string_type"
+    assert "diary" not in "".join(capsys.readouterr()) + unreadable.detail + repr(unreadable)
+
+
+@pytest.mark.parametrize("raw", [{"update_id": 5, "moon_landed": {}}, {"update_id": 5}])
+def test_an_update_of_a_kind_that_telegram_does_not_have_is_unreadable(raw):
+    [unreadable] = read_updates([raw], "messenger_a")
+
+    assert unreadable.reason == UnreadableReason.UNKNOWN_KIND
+
+
+def test_a_fault_of_ours_with_one_update_does_not_stop_the_next(monkeypatch):
+    def failing(*_given):
+        monkeypatch.undo()
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("msgsvc_telegram.updates.files_of", failing)
+    failed, good = read_updates([message(text="a"), message(text="next")], "messenger_a")
+
+    assert (failed.reason, good.text) == (UnreadableReason.FAULT, "next")
 
 
 JSON = st.recursive(

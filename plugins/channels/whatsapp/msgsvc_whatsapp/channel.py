@@ -14,6 +14,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Pace,
     Reason,
+    Unreadable,
     Update,
     WebhookAnswer,
     WebhookCall,
@@ -24,6 +25,7 @@ from msgsvc_core.content.markup import Span
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_whatsapp.client import WhatsAppClient
 from msgsvc_whatsapp.failures import WhatsAppRefusal
+from msgsvc_whatsapp.health import trouble_of
 from msgsvc_whatsapp.messages import (
     MAX_CAPTION,
     body_of,
@@ -132,9 +134,13 @@ class WhatsAppChannel(Channel):
                 detail=f"phone_number is wrong: {number} has this phone_number_id, and links would lead to"
                 " another chat",
             )
-        detail = f"{name} ({number})" if name else number
+        detail, trouble = (f"{name} ({number})" if name else number), trouble_of(found)
         return ChannelHealth(
-            ok=True, detail=detail, profile=BotProfile(name or number), account=str(number_id)
+            ok=True,
+            detail=detail if trouble is None else f"{detail}: {trouble}",
+            profile=BotProfile(name or number),
+            refuses_messages=trouble is not None,
+            account=str(number_id),
         )
 
     def problem(self, message: OutgoingMessage) -> str | None:
@@ -177,6 +183,10 @@ class WhatsAppChannel(Channel):
             return []
         verify_signature(call, self._settings.app_secret.get_secret_value())
         return read_call(call.body, self._settings.phone_number_id, self.key)
+
+    async def take_anyway(self, item: Unreadable) -> list[Update]:
+        """As this version reads it: there is no check that could be left out."""
+        return read_call(item.raw, self._settings.phone_number_id, self.key)
 
     def answer_webhook(self, call: WebhookCall) -> WebhookAnswer | None:
         return challenge_of(call) if call.method == "GET" else None

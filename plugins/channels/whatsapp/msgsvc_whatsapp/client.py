@@ -22,7 +22,7 @@ MAX_NAME = 200
 FILE_DOMAINS = ("fbsbx.com", "facebook.com", "fbcdn.net", "whatsapp.net")
 
 #: What `number` asks for (Graph API, WhatsApp Business Phone Number).
-NUMBER_FIELDS = "display_phone_number,verified_name,quality_rating"
+NUMBER_FIELDS = "display_phone_number,verified_name,quality_rating,health_status"
 
 
 class WhatsAppClient:
@@ -43,7 +43,7 @@ class WhatsAppClient:
         self._other_files = PlatformHttp("", proxy=proxy, timeout_s=FILE_S, guard=guard)
 
     async def number(self) -> dict[str, Any]:
-        """The phone number: `id`, `display_phone_number`, `verified_name`."""
+        """The phone number: `id`, `display_phone_number`, `verified_name`, `health_status`."""
         return await self._call("GET", self._number, params={"fields": NUMBER_FIELDS})
 
     async def webhooks(self) -> dict[str, Any]:

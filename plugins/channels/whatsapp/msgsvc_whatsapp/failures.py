@@ -11,9 +11,6 @@ from msgsvc_core.kernel.json import read_json
 #: Characters of the platform's words that an error keeps.
 MAX_DETAIL = 300
 
-#: Maximum wait that is accepted, in seconds (a day).
-MAX_RETRY_AFTER_S = 86_400.0
-
 #: The user has not written for 24 hours, so that only a template may be sent.
 WINDOW_CLOSED = 131047
 
@@ -31,6 +28,9 @@ REASONS: Mapping[int, Reason] = {
     368: Reason.BOT_BANNED,
     131005: Reason.BOT_BANNED,
     131031: Reason.BOT_BANNED,
+    # Its display name is not approved yet; its bill is not paid.
+    131037: Reason.BOT_BANNED,
+    131042: Reason.BOT_BANNED,
     131045: Reason.BOT_BANNED,
     133010: Reason.BOT_BANNED,
     # Limits.
@@ -67,6 +67,14 @@ REASONS: Mapping[int, Reason] = {
     132012: Reason.INVALID_MESSAGE,
     132015: Reason.INVALID_MESSAGE,
     132016: Reason.INVALID_MESSAGE,
+}
+
+#: What operators can do about an error, where the platform's words don't say so.
+HINTS: Mapping[int, str] = {
+    131037: "ask for approval of the number's display name in WhatsApp Manager",
+    131042: "check the account's payment method in WhatsApp Manager",
+    131049: "WhatsApp limits how much marketing a person gets from all businesses together; try again after a"
+    " day at the earliest, or use a utility template",
 }
 
 #: Permissions that were not granted, or were removed.
@@ -134,11 +142,14 @@ def to_refusal(status: int, headers: Mapping[str, str], body: Mapping[str, Any])
 
 
 def detail_of(error: Mapping[str, Any]) -> str:
-    """The platform's words about an error, in a response or a webhook call."""
-    data = error.get("error_data")
+    """The platform's words about an error, in a response or a webhook call, and a hint at what to do."""
+    data, code = error.get("error_data"), error.get("code")
     details = data.get("details") if isinstance(data, dict) else None
     words = (details, error.get("message"), error.get("title"))
-    return next((one for one in words if isinstance(one, str) and one), "no details")
+    said = next((one for one in words if isinstance(one, str) and one), "no details")
+    hint = HINTS.get(code) if type(code) is int else None
+    # The hint stays whole: an error keeps so many characters.
+    return said if hint is None else f"{said[: MAX_DETAIL - len(hint) - 20]} ({hint})"
 
 
 def reason_of(code: Any) -> Reason:
@@ -186,7 +197,7 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         seconds = float(headers.get("Retry-After", ""))
     except ValueError:
         seconds = _regain_s(headers.get("X-Business-Use-Case-Usage", ""))
-    return min(seconds, MAX_RETRY_AFTER_S) if seconds > 0 else None
+    return seconds if seconds > 0 else None
 
 
 def _regain_s(usage: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from msgsvc_core.channels import Button, DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.channels.words import links_of
+from msgsvc_core.channels.buttons.fallbacks import links_of
 from msgsvc_core.content.markup import Span, to_spans, utf16_length
 from msgsvc_whatsapp.formatting import Written, plain_line, written
 

@@ -4,7 +4,8 @@ import re
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
+from msgsvc_core.kernel import phone
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: Where the Graph API is.
@@ -91,10 +92,10 @@ class WhatsAppSettings(Section):
     @field_validator("phone_number")
     @classmethod
     def _is_a_number(cls, number: str) -> str:
-        digits = re.sub(r"[\s().-]+", "", number).removeprefix("+")
-        if not re.fullmatch(r"[1-9][0-9]{6,14}", digits):
-            raise InvalidValue("must be a phone number with its country code, as +12025550123")
-        return digits
+        # What is written as the platform has it is not parsed: that takes time at each start.
+        digits = number.removeprefix("+")
+        is_plain = re.fullmatch(r"[1-9][0-9]{6,14}", digits)
+        return digits if is_plain else phone.normalized(number).removeprefix("+")
 
     @field_validator("proxy")
     @classmethod

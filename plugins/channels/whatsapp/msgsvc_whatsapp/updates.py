@@ -14,6 +14,7 @@ from msgsvc_core.channels import (
     ChannelUser,
     ChatMoved,
     DeliveryReported,
+    ItemKind,
     MediaType,
     MessageEdited,
     MessageReceived,
@@ -21,9 +22,13 @@ from msgsvc_core.channels import (
     ReceivedFile,
     Started,
     Unblocked,
+    Unreadable,
+    UnreadableReason,
     Update,
 )
 from msgsvc_core.channels.commands import START_PAYLOAD
+from msgsvc_core.channels.inbound import placeholders
+from msgsvc_core.kernel.storable_text import storable
 from msgsvc_whatsapp.failures import OPTED_OUT, detail_of, reason_of
 from msgsvc_whatsapp.messages import data_of
 
@@ -47,10 +52,13 @@ _STOP = re.compile(r"(?:stop|unsubscribe|стоп|отписаться)[.!]?", r
 #: Unix time, until the year 5138.
 _SECONDS = re.compile(r"[0-9]{1,11}", re.ASCII)
 
+#: Contacts of one message that are shown.
+MOST_CARDS = 10
+
 _PHONE = re.compile(r"[1-9][0-9]{6,14}")
 
 
-class Unreadable(ValueError):
+class InvalidUpdate(ValueError):
     """A call does not match the documentation. The text names the field, but never contains its value."""
 
 
@@ -64,41 +72,76 @@ class _Value:
 
 
 def read_call(body: bytes, number_id: str, channel: str) -> list[Update]:
-    """The updates in a call's body that are about this phone number. What can't be read is logged."""
+    """The updates in a call's body that are about this phone number."""
     try:
         raw = json.loads(body)
+    except (ValueError, RecursionError):
+        return [Unreadable.of(body, UnreadableReason.MALFORMED, "it is not JSON")]
+    try:
         return list(_updates(raw, number_id, channel))
-    except (ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, Unreadable) else "it is not JSON"
-        log.warning("update_skipped", channel=channel, error=said)
-        return []
+    except InvalidUpdate as error:
+        return [Unreadable.of(body, UnreadableReason.MALFORMED, str(error))]
+
+
+# Values are compared with tuples where nothing says that they are texts: an odd one may not be hashable.
 
 
 def _updates(raw: Any, number_id: str, channel: str) -> Iterator[Update]:
-    for entry in _objects(_object(raw, "the call"), "entry"):
-        for change in _objects(entry, "changes"):
-            fields = _object(change.get("value"), "value")
-            of = _object(fields.get("metadata", {}), "metadata").get("phone_number_id")
-            if of != number_id:
-                # An app's webhook is called for all of its numbers.
-                log.debug("update_of_other_number", channel=channel)
-                continue
-            value = _Value(fields, _contacts(fields), channel)
-            yield from _of_change(change.get("field"), value)
-
-
-def _of_change(field: Any, value: _Value) -> Iterator[Update]:
-    if field not in {"messages", "user_preferences"}:
-        raise Unreadable("field: unknown")
-    for name, read in _LISTS.items():
-        for one in _objects(value.fields, name):
+    for entry in _list(_object(raw, "the call"), "entry"):
+        if not isinstance(entry, dict):
+            yield _malformed({"entry": [entry]}, "entry: not an object")
+            continue
+        for change in _list(entry, "changes"):
             try:
-                yield from read(one, value)
-            except Unreadable as error:
-                log.warning("update_skipped", channel=value.channel, error=f"{name}: {error}")
-    for reported in _objects(value.fields, "errors"):
+                # The others of the call have nothing to do with it.
+                yield from _of_change(_object(change, "changes"), number_id, channel)
+            except InvalidUpdate as error:
+                yield _malformed({"entry": [{"changes": [change]}]}, str(error))
+
+
+def _of_change(change: Mapping[str, Any], number_id: str, channel: str) -> Iterator[Update]:
+    fields = _object(change.get("value"), "value")
+    metadata = fields.get("metadata")
+    of = metadata.get("phone_number_id") if isinstance(metadata, dict) else None
+    if of != number_id:
+        # An app's webhook is called for all of its numbers.
+        log.debug("update_of_other_number", channel=channel)
+        return
+    if change.get("field") not in ("messages", "user_preferences"):
+        raw = {"entry": [{"changes": [change]}]}
+        yield Unreadable.of(raw, UnreadableReason.UNKNOWN_KIND, "field: unknown")
+        return
+    value = _Value(fields, _contacts(fields), channel)
+    lists = [(name, _list(fields, name)) for name in _LISTS]
+    for name, items in lists:
+        for item in items:
+            yield from _of_item(change, name, item, value)
+    for reported in _objects(fields, "errors"):
         code, detail = reported.get("code"), detail_of(reported)
-        log.warning("platform_reports", channel=value.channel, code=code, detail=detail)
+        log.warning("platform_reports", channel=channel, code=code, detail=detail)
+
+
+def _of_item(change: Mapping[str, Any], name: str, item: Any, value: _Value) -> list[Update]:
+    """The updates of one item of a list; one that can't be read costs only itself."""
+    try:
+        return list(_LISTS[name](_object(item, "it"), value))
+    except InvalidUpdate as error:
+        kind: ItemKind = "report" if name == "statuses" else "update"
+        return [_malformed(_alone(change, name, item), f"{name}: {error}", kind)]
+    except Exception as error:
+        # A fault of ours with one update must not stop the others.
+        log.exception("update_failed", channel=value.channel)
+        return [Unreadable.failed(_alone(change, name, item), error)]
+
+
+def _malformed(raw: dict[str, Any], why: str, kind: ItemKind = "update") -> Unreadable:
+    return Unreadable.of(raw, UnreadableReason.MALFORMED, why, kind=kind)
+
+
+def _alone(change: Mapping[str, Any], name: str, item: Any) -> dict[str, Any]:
+    """A call with this item only, so that it can be read again."""
+    kept = {key: each for key, each in change["value"].items() if key not in _LISTS}
+    return {"entry": [{"changes": [{**change, "value": {**kept, name: [item]}}]}]}
 
 
 def _message(message: Mapping[str, Any], value: _Value) -> Iterator[Update]:
@@ -106,10 +149,10 @@ def _message(message: Mapping[str, Any], value: _Value) -> Iterator[Update]:
         log.debug("group_message_ignored", channel=value.channel)
         return
     kind = _text(message, "type")
-    read = _MESSAGES.get(kind)
-    if read is None:
-        raise Unreadable("type: unknown, or with nothing that could be handed on")
-    update = read(message, value)
+    if kind in _UNSAID:
+        log.info("update_ignored", channel=value.channel, kinds=[kind])
+        return
+    update = _MESSAGES.get(kind, _unknown)(message, value)
     if update is not None:
         yield update
 
@@ -136,7 +179,7 @@ def _with_file(message: Mapping[str, Any], value: _Value) -> Update:
     return MessageReceived(
         **_about(message, value),
         text=text,
-        files=(file,),
+        files=() if file is None else (file,),
         message_ref=_text(message, "id"),
         reply_to=_answered(message),
     )
@@ -145,8 +188,11 @@ def _with_file(message: Mapping[str, Any], value: _Value) -> Update:
 def _interactive(message: Mapping[str, Any], value: _Value) -> Update:
     interactive = _object(message.get("interactive"), "interactive")
     kind = interactive.get("type")
-    if kind not in {"button_reply", "list_reply"}:
-        raise Unreadable("interactive.type: unknown")
+    if kind not in ("button_reply", "list_reply"):
+        if not isinstance(kind, str):
+            raise InvalidUpdate("interactive.type: not a text")
+        # A form of the platform's that was filled in, say.
+        return _shared(message, value, placeholders.unknown(kind))
     reply = _object(interactive.get(kind), f"interactive.{kind}")
     return ButtonPressed(
         **_about(message, value),
@@ -162,6 +208,49 @@ def _quick_reply(message: Mapping[str, Any], value: _Value) -> Update:
     return _said(message, value, _text(_object(message.get("button"), "button"), "text"))
 
 
+def _place(message: Mapping[str, Any], value: _Value) -> Update:
+    at = _object(message.get("location"), "location")
+    names = (at.get("name"), at.get("address"))
+    return _shared(
+        message, value, placeholders.place(at.get("latitude"), at.get("longitude"), *names)
+    )
+
+
+def _cards(message: Mapping[str, Any], value: _Value) -> Update:
+    lines = []
+    for card in _objects(message, "contacts"):
+        name, phones = card.get("name"), card.get("phones")
+        numbers = [
+            each.get("phone")
+            for each in (phones if isinstance(phones, list) else [])
+            if isinstance(each, dict)
+        ]
+        shown = name.get("formatted_name") if isinstance(name, dict) else None
+        lines.append(placeholders.contact(shown, numbers))
+    return _shared(message, value, "\n".join(lines[:MOST_CARDS]))
+
+
+def _order(message: Mapping[str, Any], value: _Value) -> Update:
+    order = _object(message.get("order"), "order")
+    note, items = _optional_text(order, "text") or "", order.get("product_items")
+    count = len(items) if isinstance(items, list) else 0
+    return _shared(message, value, f"[Order of {count} product(s)] {note}".strip())
+
+
+def _unknown(message: Mapping[str, Any], value: _Value) -> Update:
+    return _shared(message, value, placeholders.unknown(_text(message, "type")))
+
+
+def _shared(message: Mapping[str, Any], value: _Value, text: str) -> Update:
+    """What somebody shared, as a line."""
+    return MessageReceived(
+        **_about(message, value),
+        text=storable(text),
+        message_ref=_text(message, "id"),
+        reply_to=_answered(message),
+    )
+
+
 def _edited(message: Mapping[str, Any], value: _Value) -> Update:
     edit = _object(message.get("edit"), "edit")
     content = _object(edit.get("message"), "edit.message")
@@ -169,11 +258,11 @@ def _edited(message: Mapping[str, Any], value: _Value) -> Update:
     files: tuple[ReceivedFile, ...] = ()
     if kind == "text":
         text = _optional_text(_object(content.get("text"), "text"), "body") or ""
-    elif kind in FILES:
+    elif isinstance(kind, str) and kind in FILES:
         file, text = _file(content)
-        files = (file,)
+        files = () if file is None else (file,)
     else:
-        raise Unreadable("edit.message.type: unknown")
+        raise InvalidUpdate("edit.message.type: unknown")
     ref = _text(edit, "original_message_id")
     return MessageEdited(**_about(message, value), message_ref=ref, text=text, files=files)
 
@@ -181,8 +270,8 @@ def _edited(message: Mapping[str, Any], value: _Value) -> Update:
 def _system(message: Mapping[str, Any], value: _Value) -> Update | None:
     system = _object(message.get("system"), "system")
     kind = system.get("type")
-    if kind not in {"user_changed_number", "user_changed_user_id"}:
-        raise Unreadable("system.type: unknown")
+    if kind not in ("user_changed_number", "user_changed_user_id"):
+        raise InvalidUpdate("system.type: unknown")
     before, now = (_optional_text(system, name) for name in ("previous_user_id", "user_id"))
     if not before or not now:
         # Before August 2026 only phone numbers were told, by which we know nobody.
@@ -199,7 +288,7 @@ def _status(status: Mapping[str, Any], value: _Value) -> Iterator[Update]:
     """What became of a message that was accepted. If the user has opted out, that is told too: the message
     may be none of a project."""
     ref, state = _text(status, "id"), status.get("status")
-    if state in {"delivered", "read"}:
+    if state in ("delivered", "read"):
         yield DeliveryReported(
             update_id=f"status:{ref}:{state}", message_ref=ref, state=state, at_ms=_at_ms(status)
         )
@@ -238,7 +327,7 @@ def _preference(preference: Mapping[str, Any], value: _Value) -> Iterator[Update
     user = _user(preference, value, "user_id", "wa_id")
     wish, when = preference.get("value"), preference.get("timestamp")
     kinds: dict[Any, type[Update]] = {"stop": Blocked, "resume": Unblocked}
-    if wish not in kinds:
+    if not isinstance(wish, str) or wish not in kinds:
         log.info("preference_ignored", channel=value.channel)
         return
     update_id = f"preference:{user.user_id}:{when}:{wish}"
@@ -250,9 +339,15 @@ _MESSAGES: Mapping[str, Callable[[Mapping[str, Any], _Value], Update | None]] = 
     **dict.fromkeys(FILES, _with_file),
     "interactive": _interactive,
     "button": _quick_reply,
+    "location": _place,
+    "contacts": _cards,
+    "order": _order,
     "edit": _edited,
     "system": _system,
 }
+
+#: Kinds that say nothing which anybody would answer.
+_UNSAID = frozenset({"reaction", "ephemeral"})
 
 _LISTS: Mapping[str, Callable[[Mapping[str, Any], _Value], Iterator[Update]]] = {
     "messages": _message,
@@ -278,13 +373,14 @@ def _user(holder: Mapping[str, Any], value: _Value, by_id: str, by_phone: str) -
     contact = next((value.contacts[one] for one in known if one in value.contacts), {})
     user_id = known[0] or _optional_text(contact, "user_id") or known[1]
     if not user_id:
-        raise Unreadable(f"{by_id}: missing")
-    profile = _object(contact.get("profile", {}), "contacts.profile")
+        raise InvalidUpdate(f"{by_id}: missing")
+    profile = contact.get("profile")
+    profile = profile if isinstance(profile, dict) else {}
     number = known[1] or _optional_text(contact, "wa_id") or ""
     return ChannelUser(
         user_id=user_id,
-        first_name=_optional_text(profile, "name") or "",
-        username=_optional_text(profile, "username") or None,
+        first_name=_text_or_none(profile, "name") or "",
+        username=_text_or_none(profile, "username") or None,
         phone=f"+{number}" if _PHONE.fullmatch(number) else None,
     )
 
@@ -295,10 +391,13 @@ def _contacts(fields: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {given: one for given, one in ids if isinstance(given, str) and given}
 
 
-def _file(message: Mapping[str, Any]) -> tuple[ReceivedFile, str]:
-    """The file of a message, and the text beside it."""
+def _file(message: Mapping[str, Any]) -> tuple[ReceivedFile | None, str]:
+    """The file of a message, and the text beside it. Without an id nobody can load the file: a line stands
+    for it, so that the person is answered."""
     kind = _text(message, "type")
     file = _object(message.get(kind), kind)
+    if not file.get("id"):
+        return None, _optional_text(file, "caption") or placeholders.unknown(kind)
     return (
         ReceivedFile(
             FILES[kind],
@@ -316,23 +415,34 @@ def _answered(message: Mapping[str, Any]) -> str | None:
     return _optional_text(context, "id") if isinstance(context, dict) else None
 
 
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    """Of what is told beside a message: it must not keep the message from being read."""
+    value = fields.get(name)
+    return storable(value) if isinstance(value, str) else None
+
+
 def _objects(holder: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Those of a list that are objects: one that is none costs itself."""
+    return [one for one in _list(holder, name) if isinstance(one, dict)]
+
+
+def _list(holder: Mapping[str, Any], name: str) -> list[Any]:
     found = holder.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise Unreadable(f"{name}: not a list of objects")
+    if not isinstance(found, list):
+        raise InvalidUpdate(f"{name}: not a list")
     return found
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable(f"{name}: not an object")
+        raise InvalidUpdate(f"{name}: not an object")
     return value
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = _optional_text(fields, name)
     if not value:
-        raise Unreadable(f"{name}: missing")
+        raise InvalidUpdate(f"{name}: missing")
     return value
 
 
@@ -341,6 +451,5 @@ def _optional_text(fields: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Unreadable(f"{name}: not a text")
-    # No database takes half a surrogate pair, and PostgreSQL no NUL.
-    return value.replace("\0", "").encode("utf-8", "replace").decode()
+        raise InvalidUpdate(f"{name}: not a text")
+    return storable(value)

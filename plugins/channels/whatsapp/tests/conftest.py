@@ -27,6 +27,7 @@ from msgsvc_devkit import FakeClock, until
 from msgsvc_devkit.core import channel_context
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Person
+from msgsvc_devkit.web_servers import stop
 from msgsvc_whatsapp import plugin
 from msgsvc_whatsapp.channel import WhatsAppChannel
 from msgsvc_whatsapp.settings import WhatsAppSettings
@@ -211,4 +212,4 @@ async def media_url() -> AsyncIterator[str]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     yield f"http://127.0.0.1:{site.port}"
-    await runner.cleanup()
+    await stop(runner)

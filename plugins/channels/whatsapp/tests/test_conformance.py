@@ -8,6 +8,7 @@ import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, WebhookCall
 from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
+from msgsvc_devkit.conformance.mischief import NOISE, OVERSIZED, Mischief, Trick
 from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Refused
 from msgsvc_devkit.platforms.whatsapp.faults import Break
 from msgsvc_devkit.platforms.whatsapp.people import ShownButton
@@ -38,6 +39,7 @@ class WhatsAppMessenger(Messenger):
     """Ann, on the fake platform."""
 
     proof = "signature"
+    tricks = frozenset({"malformed", "oversized", "doubled", "late", "reordered"})
     keeps_rows = False
     labels_links = False
 
@@ -124,6 +126,26 @@ class WhatsAppMessenger(Messenger):
     async def puzzle(self) -> None:
         self._platform.tell({"moons": [{"landed": True}]}, "moon_landed")
         self._platform.tell({"messages": [{"type": "text", "id": 7}]})
+
+    async def misbehave(self, trick: Trick, mischief: Mischief) -> None:
+        webhooks = self._platform.webhooks
+        if trick in {"doubled", "late"}:
+            webhooks.tell(webhooks.all[-1] if trick == "doubled" else mischief.pick(webhooks.all))
+            return
+        text = NOISE * (OVERSIZED // len(NOISE)) if trick == "oversized" else NOISE
+        webhooks.held = []
+        await self._ann.write(text)
+        [body], webhooks.held = webhooks.held, None
+        webhooks.tell(mischief.spoilt(body) if trick == "malformed" else body)
+
+    async def write_reordered(self, texts: Sequence[str], mischief: Mischief) -> None:
+        webhooks = self._platform.webhooks
+        webhooks.held = []
+        for text in texts:
+            await self._ann.write(text)
+        held, webhooks.held = webhooks.held, None
+        for body in mischief.shuffled(held):
+            webhooks.tell(body)
 
     def signed(self, call: WebhookCall) -> WebhookCall:
         signature = self._platform.webhooks.signature(call.body)

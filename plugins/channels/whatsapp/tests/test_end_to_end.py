@@ -2,8 +2,10 @@
 
 import pytest
 
-from msgsvc_core.kernel.clock import HOUR_MS
+from msgsvc_core.channels.health.states import ChannelStates
+from msgsvc_core.kernel.clock import HOUR_MS, SystemClock
 from msgsvc_devkit import until
+from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Person
 
 from .conftest import Shop
@@ -142,3 +144,55 @@ async def _let_pass(shop: Shop, person: Person, hours: float) -> None:
 def _statuses(platform: FakeWhatsApp) -> list[str]:
     values = [body["entry"][0]["changes"][0]["value"] for body in platform.webhooks.all]
     return [status["status"] for value in values for status in value.get("statuses", [])]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_an_unpaid_bill_stops_the_channel_until_it_is_paid(
+    shop: Shop, platform: FakeWhatsApp, *, at_once: bool
+) -> None:
+    ann = platform.person("Ann")
+    subscriber_id = await shop.subscribe(ann)
+    await ann.wait_for("subscribed")
+    platform.unpaid, platform.refuses_at_once = True, at_once
+    first = await shop.send(subscriber_id, "First")
+    channel = shop.service.channels["messenger_a"]
+
+    async def stopped() -> str:
+        async with shop.service.db.read() as tx:
+            state = await shop.service.get(ChannelStates).find(tx, channel.key)
+        return (state.detail or "") if state is not None and state.stopped else ""
+
+    detail = await until(stopped, interval_s=0.05)
+    second = await shop.send(subscriber_id, "Second")
+    # The number itself is fine, but the bill is still unpaid.
+    await shop.service.get(ChannelStates).check_stopped(JobInTest(shop.service.db), [])
+    still = await stopped()
+    platform.unpaid = False
+    await shop.service.get(ChannelStates).check_stopped(JobInTest(shop.service.db), [])
+    await ann.wait_for("Second")
+
+    async def settled() -> bool:
+        found = [
+            (await shop.client.get(f"/v1/messages/{message_id}")).json()["status"]
+            for message_id in (first, second)
+        ]
+        # One message reports it, maybe before the answer to its call is recorded; the others wait.
+        return found == ["failed", "sent"]
+
+    await until(settled, interval_s=0.1)
+
+    assert "payment method" in detail
+    assert still == detail
+
+
+async def test_a_late_report_of_an_unpaid_bill_stops_nothing(
+    shop: Shop, platform: FakeWhatsApp
+) -> None:
+    channel = shop.service.channels["messenger_a"]
+    two_hours_ago = SystemClock().now_ms() - 2 * HOUR_MS
+    async with shop.service.db.transaction() as tx:
+        done = await shop.service.get(ChannelStates).stop_by_report(
+            tx, channel.key, "131042: unpaid", two_hours_ago
+        )
+
+    assert not done

@@ -1,5 +1,6 @@
 """Webhook calls, as the channel takes them from the platform."""
 
+import json
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from msgsvc_core.channels import (
     Reason,
     Started,
     Unblocked,
+    Unreadable,
     WebhookCall,
 )
 from msgsvc_devkit.platforms.whatsapp import Refused
+from msgsvc_devkit.platforms.whatsapp.platform import NUMBER_ID
 
 from .conftest import call_of, failure_of, received, send_to
 
@@ -219,26 +222,105 @@ def test_what_is_for_another_number_of_the_app_is_ignored(channel, platform):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"type": "unsupported", "errors": [{"code": 131051, "title": "Message type unknown"}]},
-        {"type": "reaction", "reaction": {"message_id": "w", "emoji": "👍"}},
         {"type": "text", "text": "Hi"},
         {"type": "text", "text": {"body": 7}},
         {"type": "text", "id": None},
-        {"type": "image", "image": {}},
-        {"type": "interactive", "interactive": {"type": "nfm_reply"}},
         {"type": "edit", "edit": {}},
         {"type": 7},
     ],
 )
-def test_what_cannot_be_handed_on_is_logged_beside_what_can(channel, platform, fields):
+def test_what_cannot_be_read_is_kept_beside_what_can_and_can_be_read_again_alone(
+    channel, platform, fields
+):
     body = message(**fields)
     good = {"from_user_id": "US.1", "id": "wamid.2", "type": "text", "text": {"body": "Hi"}}
     body["entry"][0]["changes"][0]["value"]["messages"].append(good)
-    with capture_logs() as logs:
-        updates = channel.parse_update(call_of(platform, body))
+    unreadable, update = channel.parse_update(call_of(platform, body))
+    alone = json.loads(unreadable.raw)
+    [change] = alone["entry"][0]["changes"]
 
-    assert [update.update_id for update in updates] == ["message:wamid.2"]
-    assert [line["event"] for line in logs] == ["update_skipped"]
+    assert update.update_id == "message:wamid.2"
+    assert unreadable.reason == "malformed"
+    assert change["value"]["messages"] == [
+        message(**fields)["entry"][0]["changes"][0]["value"]["messages"][0]
+    ]
+    assert change["value"]["metadata"] == message()["entry"][0]["changes"][0]["value"]["metadata"]
+
+
+async def test_what_a_later_version_can_read_is_taken_anyway(channel, platform, monkeypatch):
+    [unreadable] = channel.parse_update(call_of(platform, message(type="text", text={"body": 7})))
+    monkeypatch.setattr(
+        "msgsvc_whatsapp.updates._optional_text", lambda fields, name: str(fields.get(name))
+    )
+    [update] = await channel.take_anyway(unreadable)
+
+    assert (update.text, update.update_id) == ("7", f"message:{update.message_ref}")
+
+
+def test_a_reaction_is_no_update_and_is_not_kept(channel, platform):
+    body = message(type="reaction", reaction={"message_id": "w", "emoji": "👍"})
+
+    assert channel.parse_update(call_of(platform, body)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (
+            {"type": "location", "location": {"latitude": 1.5, "longitude": 2, "name": "Café"}},
+            "[Location: Café, 1.5, 2]",
+        ),
+        (
+            {
+                "type": "contacts",
+                "contacts": [
+                    {"name": {"formatted_name": "Ann"}, "phones": [{"phone": "+1202"}, 7]},
+                    {"name": 7},
+                ],
+            },
+            "[Contact: Ann, +1202]\n[Contact]",
+        ),
+        ({"type": "order", "order": {"product_items": [{}, {}]}}, "[Order of 2 product(s)]"),
+        (
+            {"type": "unsupported", "errors": [{"code": 131051}]},
+            "[Message of the kind unsupported, which can be seen in the messenger only]",
+        ),
+        (
+            {"type": "hologram"},
+            "[Message of the kind hologram, which can be seen in the messenger only]",
+        ),
+    ],
+)
+def test_what_is_no_text_arrives_as_a_line(channel, platform, fields, text):
+    [update] = channel.parse_update(call_of(platform, message(**fields)))
+
+    assert isinstance(update, MessageReceived)
+    assert update.text == text
+
+
+def test_one_odd_thing_in_a_call_costs_no_other(channel, platform):
+    """An unknown field, a contact that is none, and parts that are no objects."""
+    body = message(type="text", text={"body": "Hi"})
+    entry = body["entry"][0]
+    good = entry["changes"][0]
+    good["value"]["contacts"] = [7, {"wa_id": "16505550001", "profile": 7}]
+    good["value"]["messages"].insert(0, 7)
+    metadata = good["value"]["metadata"]
+    unknown = {"field": "brand_new", "value": {"metadata": metadata}}
+    broken = {"field": "messages", "value": {"metadata": metadata, "messages": {}}}
+    entry["changes"] = [7, unknown, broken, good]
+    body["entry"].insert(0, 7)
+
+    *odd, update = channel.parse_update(call_of(platform, body))
+
+    assert update.text == "Hi"
+    assert [(one.reason, one.detail) for one in odd] == [
+        ("malformed", "entry: not an object"),
+        ("malformed", "changes: not an object"),
+        ("unknown_kind", "field: unknown"),
+        ("malformed", "messages: not a list"),
+        ("malformed", "messages: it: not an object"),
+    ]
 
 
 def test_a_message_in_a_group_is_ignored(channel, platform):
@@ -305,3 +387,38 @@ async def test_where_the_platform_calls_is_checked(channel, platform):
     assert (of_number.ok, of_number.missing) == (False, False)
     assert "other.example" in of_number.detail
     assert (await channel.check_webhook(HOOK)).ok
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"field": "messages", "value": None},
+        {"field": ["messages"], "value": {"metadata": {"phone_number_id": NUMBER_ID}}},
+        {"field": "messages", "value": {"metadata": {"phone_number_id": NUMBER_ID}, "contacts": 7}},
+    ],
+)
+async def test_an_odd_change_costs_no_other_of_its_call(channel, platform, odd):
+    ann = platform.person("Ann")
+    await ann.write("Hello")
+    [body] = platform.webhooks.all
+    body["entry"][0]["changes"].insert(0, odd)
+    unreadable, update = channel.parse_update(call_of(platform, body))
+
+    assert update.text == "Hello"
+    assert isinstance(unreadable, Unreadable)
+    assert json.loads(unreadable.raw) == {"entry": [{"changes": [odd]}]}
+
+
+@pytest.mark.parametrize("odd", [[], {}, None, 7])
+async def test_an_odd_kind_costs_only_itself(channel, platform, odd):
+    ann = platform.person("Ann")
+    ref = await ann.write("Hello")
+    platform.tell({"statuses": [{"id": ref, "status": odd}], "messages": [{"type": odd}]})
+    interactive = {"type": "interactive", "id": "x", "interactive": {"type": odd}}
+    platform.tell({"messages": [{**interactive, "from_user_id": ann.user_id}]})
+
+    hello, *odd_ones = received(channel, platform)
+
+    assert isinstance(hello, MessageReceived)
+    assert odd_ones
+    assert all(isinstance(each, Unreadable) for each in odd_ones)

@@ -211,6 +211,7 @@ async def test_without_our_database_nothing_is_sent(make_channel, platform, ann,
         (403, 210, Reason.BOT_BANNED),
         (403, 368, Reason.BOT_BANNED),
         (403, 131031, Reason.BOT_BANNED),
+        (403, 131045, Reason.BOT_BANNED),
         (400, 80007, Reason.RATE_LIMITED),
         (400, 131048, Reason.RATE_LIMITED),
         (400, 131056, Reason.RATE_LIMITED),
@@ -220,7 +221,6 @@ async def test_without_our_database_nothing_is_sent(make_channel, platform, ann,
         (400, 131051, Reason.INVALID_MESSAGE),
         (400, 131062, Reason.INVALID_MESSAGE),
         (400, 131047, Reason.INVALID_MESSAGE),
-        (400, 131049, Reason.UNKNOWN),
     ],
 )
 async def test_codes_have_reasons(channel, platform, ann, status, code, reason):
@@ -229,6 +229,32 @@ async def test_codes_have_reasons(channel, platform, ann, status, code, reason):
 
     assert (error.reason, error.in_doubt) == (reason, False)
     assert error.text == f"{code}: Details of it"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "hint"),
+    [
+        (131037, Reason.BOT_BANNED, "display name"),
+        (131042, Reason.BOT_BANNED, "payment method"),
+        (131049, Reason.UNKNOWN, "utility template"),
+    ],
+)
+async def test_some_codes_have_a_hint_that_stays_whole(channel, platform, ann, code, reason, hint):
+    platform.faults.fail_next(Refused(400, code, "Title", "Details of it. " * 40))
+    error = await failure_of(send_to(channel, ann))
+
+    assert error.reason is reason
+    assert error.text.startswith(f"{code}: Details of it.")
+    assert hint in error.text
+    assert error.text.endswith(")")
+
+
+async def test_a_check_says_that_the_bill_is_unpaid(channel, platform):
+    platform.unpaid = True
+    health = await channel.check()
+
+    assert (health.ok, health.refuses_messages, health.revoked) == (True, True, False)
+    assert "payment method" in health.detail
 
 
 async def test_the_limit_for_one_user_holds_up_that_chat_alone(channel, platform, ann):

@@ -284,12 +284,123 @@ class ChannelsRequestsResource:
         return self._caller.json(call, models.ChannelRequestAnswer.from_data)
 
 
+class ChannelsShelfResource:
+    """`client.channels.shelf`"""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        name: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Paginator[models.ShelvedItemAnswer]:
+        """Lists what arrived on one of the project's own channels and could not be read, newest first.
+
+        Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
+
+        Arguments:
+            name: The project's own channel, by its name.
+            limit: Entries per page.
+
+        Error codes: bad_request, not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/channels/{segment(name)}/shelf",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.ShelvedItemAnswer.from_data
+        return Paginator(self._caller, call, decode)
+
+    def download(
+        self,
+        name: str,
+        item_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> Download:
+        """Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`.
+
+        Arguments:
+            name: The project's own channel, by its name.
+            item_id: The item on the channel's shelf.
+
+        Error codes: not_found, conflict
+        """
+        call = Call(
+            "GET",
+            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}/content",
+            timeout_s=timeout_s,
+        )
+        return Download(self._caller, call)
+
+    def take(
+        self,
+        name: str,
+        item_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TakenAnswer:
+        """Has an item read again, without the checks that may be left out, and processed like any other.
+
+        Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item
+        that still
+        can't be read stays, with its new reason.
+
+        Arguments:
+            name: The project's own channel, by its name.
+            item_id: The item on the channel's shelf.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early, platform_busy
+        """
+        call = Call(
+            "POST",
+            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}/take",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return self._caller.json(call, models.TakenAnswer.from_data)
+
+    def delete(
+        self,
+        name: str,
+        item_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Deletes an item from a channel's shelf.
+
+        Arguments:
+            name: The project's own channel, by its name.
+            item_id: The item on the channel's shelf.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "DELETE",
+            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}",
+            timeout_s=timeout_s,
+        )
+        self._caller.nothing(call)
+
+
 class ChannelsResource:
     """`client.channels`"""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self.requests = ChannelsRequestsResource(caller)
+        self.shelf = ChannelsShelfResource(caller)
 
     def list(
         self,
@@ -1749,6 +1860,18 @@ class MessagesResource:
             "platform_unavailable",
             "unknown",
         ]
+        | Literal[
+            "expired",
+            "cancelled",
+            "no_subscriber",
+            "unsubscribed",
+            "blocked",
+            "no_permission",
+            "outside_hours",
+            "channel_removed",
+            "channel_stopped",
+            "recipient_changed",
+        ]
         | None = None,
         subscriber_id: str | None = None,
         channel: str | None = None,
@@ -1762,7 +1885,7 @@ class MessagesResource:
         Arguments:
             limit: Entries per page.
             status: Only messages of this status.
-            reason: Only messages that failed for this reason.
+            reason: Only messages that failed or were skipped for this reason.
             subscriber_id: Only messages to this recipient.
             channel: Only messages on this channel.
             created_after: Only messages made after this time.
@@ -1851,9 +1974,7 @@ class MessagesResource:
         Arguments:
             message_id: Id of the message, from `POST /v1/send` or a delivery event.
             text: New text.
-            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
-                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
-                messengers without them show as lines.
+            format: Markup of `text`, as in `POST /v1/send`.
             media: New file; that of a sent message changes where the channel supports it.
             buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
 
@@ -1984,7 +2105,9 @@ class TemplatesResource:
         Arguments:
             text: One text for all, or one per language; recipients get theirs, else that of the
                 service's default language. May hold variables.
-            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
             media: File that is shown with the text.
             buttons: Rows of buttons under the message, from top to bottom.
             key: What `template` of `POST /v1/send` names it by; it can't be changed later.
@@ -2043,7 +2166,7 @@ class TemplatesResource:
         Arguments:
             template: The template, by its key.
             text: New text, or one per language; replaces all languages.
-            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
+            format: Markup of `text`, as in `POST /v1/send`.
             media: New file; null takes the file away, and without it, it stays.
             buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
 
@@ -2267,14 +2390,22 @@ class FilesResource:
         *,
         filename: str,
         content_type: str = "application/octet-stream",
+        type: Literal["document"] | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.FileAnswer:
         """Stores a file, sent as the field `file` of multipart/form-data.
 
-        Its type is detected from its content: an image, a video, or otherwise a document. Use its
-        `url` as
-        the `media.url` of a message. An unreferenced file is deleted after `media.loose_hours`.
+        Its type is detected from its content: an image, a video, or otherwise a document. Beyond the
+        size of its
+        type it is refused with 413; an image that is too large for one can be sent as a document, with
+        `type=document`. Use its `url` as the `media.url` of a message. An unreferenced file is deleted
+        after
+        `media.loose_hours`.
+
+        Arguments:
+            type: `document`: it is sent as a file, whatever its content is. Without it the content
+                decides.
 
         Error codes: bad_request, idempotency_conflict, payload_too_large, too_early
         """
@@ -2282,6 +2413,9 @@ class FilesResource:
             "POST",
             "/v1/files",
             timeout_s=timeout_s,
+            query={
+                "type": type,
+            },
         )
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
@@ -3111,9 +3245,11 @@ class BroadcastsResource:
             template: Key of a template, in place of text, format, media and buttons.
             variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
             text: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-            format: How `text` is marked up.
-            media: A file that is shown with the text; its URL and name may hold variables.
-            buttons: Rows of buttons below the text, from top to bottom.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
+            media: File that is shown with the text.
+            buttons: Rows of buttons under the message, from top to bottom.
             permission: Skipped for recipients who have not granted it when it is sent.
             silent: Deliver without a notification sound.
             expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
@@ -3222,9 +3358,11 @@ class BroadcastsResource:
             template: Key of a template, in place of text, format, media and buttons.
             variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
             text: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-            format: How `text` is marked up.
-            media: A file that is shown with the text; its URL and name may hold variables.
-            buttons: Rows of buttons below the text, from top to bottom.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
+            media: File that is shown with the text.
+            buttons: Rows of buttons under the message, from top to bottom.
             permission: Skipped for recipients who have not granted it when it is sent.
             silent: Deliver without a notification sound.
             expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
@@ -4151,9 +4289,10 @@ class GatewaysResource:
         self,
         *,
         name: str,
-        sender: Literal["zitadel", "logto", "novu", "generic"],
+        sender: Literal["zitadel", "logto", "novu", "supabase", "generic"],
         channels: Sequence[str],
         signing_key: str | NotGiven | None = NOT_GIVEN,
+        paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.NewGatewayAnswer:
@@ -4164,12 +4303,16 @@ class GatewaysResource:
         Arguments:
             name: Your own name for it.
             sender: The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or
-                HTTP email connector, or Novu's SMS webhook.
+                HTTP email connector, Novu's SMS webhook, or Supabase's send SMS hook.
             channels: Names of the channels on which a recipient is looked for, in this order: the next
                 one is tried if one does not take the message, and if the recipient asks for another
                 within minutes.
             signing_key: The key with which ZITADEL signs its requests, from its answer when the
-                provider was added; requests without a valid signature are refused then. Null for none.
+                provider was added, or the secret of Supabase's hook (`v1,whsec_...`); requests without
+                a valid signature are refused then. Null for none.
+            paths: Where a `generic` gateway finds its fields in the body, if they are not at the top
+                under their own names: names separated by dots, and numbers for positions in a list.
+                Null for none.
 
         Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
@@ -4185,6 +4328,7 @@ class GatewaysResource:
                 "sender": sender,
                 "channels": channels,
                 "signing_key": signing_key,
+                "paths": paths,
             }
         )
         return self._caller.json(call, models.NewGatewayAnswer.from_data)
@@ -4242,6 +4386,7 @@ class GatewaysResource:
         name: str | NotGiven = NOT_GIVEN,
         channels: Sequence[str] | NotGiven = NOT_GIVEN,
         signing_key: str | NotGiven | None = NOT_GIVEN,
+        paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.GatewayAnswer:
         """Changes a gateway; messages that are under way keep the channels that they began with.
@@ -4253,7 +4398,11 @@ class GatewaysResource:
                 one is tried if one does not take the message, and if the recipient asks for another
                 within minutes.
             signing_key: The key with which ZITADEL signs its requests, from its answer when the
-                provider was added; requests without a valid signature are refused then. Null for none.
+                provider was added, or the secret of Supabase's hook (`v1,whsec_...`); requests without
+                a valid signature are refused then. Null for none.
+            paths: Where a `generic` gateway finds its fields in the body, if they are not at the top
+                under their own names: names separated by dots, and numbers for positions in a list.
+                Null for none.
 
         Error codes: bad_request, not_found, payload_too_large
         """
@@ -4267,6 +4416,7 @@ class GatewaysResource:
                 "name": name,
                 "channels": channels,
                 "signing_key": signing_key,
+                "paths": paths,
             }
         )
         return self._caller.json(call, models.GatewayAnswer.from_data)
@@ -5578,6 +5728,8 @@ class OidcClientsResource:
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         require_pushed: bool | NotGiven = NOT_GIVEN,
+        claims_in_id_token: bool | NotGiven = NOT_GIVEN,
+        introspects: Sequence[str] | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         token_endpoint_auth_method: Literal[
             "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
@@ -5598,7 +5750,8 @@ class OidcClientsResource:
             post_logout_redirect_uris: Where a browser may return after sign-out; 20 at most.
             backchannel_logout_uri: Receives signed logout tokens when a session ends; null for none.
             scopes: Scopes that the client may request.
-            grant_types: Ways in which the client gets tokens.
+            grant_types: Ways in which the client gets tokens. Empty for an API, which signs nobody in
+                and introspects the tokens of others.
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
                 it signs with a key that is not known, at most once a minute.
@@ -5609,9 +5762,14 @@ class OidcClientsResource:
                 vouches for. Empty: any channel.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
                 9126).
+            claims_in_id_token: Whether ID tokens have the claims of the granted scopes too. Most
+                software reads a person's name there; without, it has to ask `userinfo`.
+            introspects: Ids of other clients whose access tokens this one may introspect (RFC 7662):
+                it is the API that they call. 100 at most.
             home_url: The client's site, shown to people; null for none.
             name: Shown to people when they sign in.
-            token_endpoint_auth_method: How it authenticates; `none` for apps, which can't keep a
+            token_endpoint_auth_method: How it authenticates. A secret may always come in the header,
+                and in the form only with `client_secret_post`; `none` is for apps, which can't keep a
                 secret.
             subject_type: Whether `sub` is the subscriber's id (`public`), or another one for each host
                 of the redirect URIs (`pairwise`).
@@ -5640,6 +5798,8 @@ class OidcClientsResource:
                 "number_matching": number_matching,
                 "must_prove": must_prove,
                 "require_pushed": require_pushed,
+                "claims_in_id_token": claims_in_id_token,
+                "introspects": introspects,
                 "home_url": home_url,
                 "name": name,
                 "token_endpoint_auth_method": token_endpoint_auth_method,
@@ -5695,6 +5855,10 @@ class OidcClientsResource:
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         require_pushed: bool | NotGiven = NOT_GIVEN,
+        claims_in_id_token: bool | NotGiven = NOT_GIVEN,
+        introspects: Sequence[str] | NotGiven = NOT_GIVEN,
+        token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"]
+        | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.ClientAnswer:
@@ -5708,7 +5872,8 @@ class OidcClientsResource:
             post_logout_redirect_uris: Where a browser may return after sign-out; 20 at most.
             backchannel_logout_uri: Receives signed logout tokens when a session ends; null for none.
             scopes: Scopes that the client may request.
-            grant_types: Ways in which the client gets tokens.
+            grant_types: Ways in which the client gets tokens. Empty for an API, which signs nobody in
+                and introspects the tokens of others.
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a
                 `jwks_uri`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
@@ -5720,6 +5885,12 @@ class OidcClientsResource:
                 vouches for. Empty: any channel.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
                 9126).
+            claims_in_id_token: Whether ID tokens have the claims of the granted scopes too. Most
+                software reads a person's name there; without, it has to ask `userinfo`.
+            introspects: Ids of other clients whose access tokens this one may introspect (RFC 7662):
+                it is the API that they call. 100 at most.
+            token_endpoint_auth_method: How it sends its secret. A client without one keeps its way to
+                authenticate.
             home_url: The client's site, shown to people; null for none.
 
         Error codes: bad_request, invalid_url, not_found, payload_too_large
@@ -5743,6 +5914,9 @@ class OidcClientsResource:
                 "number_matching": number_matching,
                 "must_prove": must_prove,
                 "require_pushed": require_pushed,
+                "claims_in_id_token": claims_in_id_token,
+                "introspects": introspects,
+                "token_endpoint_auth_method": token_endpoint_auth_method,
                 "home_url": home_url,
             }
         )
@@ -6132,9 +6306,11 @@ class ScheduledResource:
             template: Key of a template, in place of text, format, media and buttons.
             variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
             text: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-            format: How `text` is marked up.
-            media: A file that is shown with the text; its URL and name may hold variables.
-            buttons: Rows of buttons below the text, from top to bottom.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
+            media: File that is shown with the text.
+            buttons: Rows of buttons under the message, from top to bottom.
             permission: Skipped for recipients who have not granted it when it is sent.
             silent: Deliver without a notification sound.
             expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
@@ -6262,7 +6438,7 @@ class ScheduledResource:
             text: Replaces the text, or a template and its variables.
             format: How `text` is marked up; null for `plain`.
             media: Replaces the file; null removes it.
-            buttons: Replaces all rows of buttons; null or `[]` removes them.
+            buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
             permission: Permission that recipients must have granted; null for none.
             silent: Whether it comes without a notification sound; null for with one.
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
@@ -6363,9 +6539,11 @@ class RecurringResource:
             template: Key of a template, in place of text, format, media and buttons.
             variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
             text: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-            format: How `text` is marked up.
-            media: A file that is shown with the text; its URL and name may hold variables.
-            buttons: Rows of buttons below the text, from top to bottom.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
+            media: File that is shown with the text.
+            buttons: Rows of buttons under the message, from top to bottom.
             permission: Skipped for recipients who have not granted it when it is sent.
             silent: Deliver without a notification sound.
             expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
@@ -6507,7 +6685,7 @@ class RecurringResource:
             text: Replaces the text, or a template and its variables.
             format: How `text` is marked up; null for `plain`.
             media: Replaces the file; null removes it.
-            buttons: Replaces all rows of buttons; null or `[]` removes them.
+            buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
             permission: Permission that recipients must have granted; null for none.
             silent: Whether it comes without a notification sound; null for with one.
             expires_in: Seconds after its time, when recipients that are left are skipped; null for

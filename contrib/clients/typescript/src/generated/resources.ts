@@ -113,6 +113,8 @@ import type {
   SendOtpBody,
   SessionAnswer,
   SessionBody,
+  ShelvedItemAnswer,
+  SkippedReason,
   SlaAnswer,
   SlaBody,
   SnoozeBody,
@@ -127,6 +129,7 @@ import type {
   SubscriberAnswer,
   TagAnswer,
   TagBody,
+  TakenAnswer,
   TemplateAnswer,
   TicketAnswer,
   TicketBulkActionAnswer,
@@ -169,6 +172,14 @@ export interface ListChannelsQuery {
 
 /** The query of `channels.requests.list`. */
 export interface ListChannelRequestsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `channels.shelf.list`. */
+export interface ListShelfQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -308,8 +319,8 @@ export interface ListMessagesQuery {
   cursor?: string | null | undefined;
   /** Only messages of this status. */
   status?: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
-  /** Only messages that failed for this reason. */
-  reason?: Reason | null | undefined;
+  /** Only messages that failed or were skipped for this reason. */
+  reason?: Reason | SkippedReason | null | undefined;
   /** Only messages to this recipient. */
   subscriber_id?: string | null | undefined;
   /** Only messages on this channel. */
@@ -334,6 +345,12 @@ export interface ListRoutesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+}
+
+/** The query of `files.upload`. */
+export interface UploadFileQuery {
+  /** `document`: it is sent as a file, whatever its content is. Without it the content decides. */
+  type?: "document" | null | undefined;
 }
 
 /** The query of `events.list`. */
@@ -793,13 +810,91 @@ export class ChannelsRequestsResource extends Resource {
   }
 }
 
+/** `client.channels.shelf`. */
+export class ChannelsShelfResource extends Resource {
+  /**
+   * Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
+   *
+   * `GET /v1/channels/{name}/shelf`. Codes of its own: `bad_request`, `not_found`.
+   */
+  list(
+    name: string,
+    query: ListShelfQuery = {},
+    options?: RequestOptions,
+  ): Paginator<ShelvedItemAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/channels/${segment(name, "name")}/shelf`,
+      query,
+    };
+    return this.transport.list<ShelvedItemAnswer>(call, options);
+  }
+
+  /**
+   * Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`.
+   *
+   * `GET /v1/channels/{name}/shelf/{item_id}/content`. Codes of its own: `not_found`, `conflict`.
+   */
+  download(
+    name: string,
+    itemId: string,
+    options?: RequestOptions,
+  ): Promise<Download> {
+    const call = {
+      method: "GET",
+      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}/content`,
+    };
+    return this.transport.download(call, options);
+  }
+
+  /**
+   * Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item that
+   * still can't be read stays, with its new reason.
+   *
+   * `POST /v1/channels/{name}/shelf/{item_id}/take`. Codes of its own: `bad_request`, `not_found`,
+   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`, `platform_busy`.
+   */
+  take(
+    name: string,
+    itemId: string,
+    options?: PostOptions,
+  ): Promise<TakenAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}/take`,
+      keyed: true,
+    };
+    return this.transport.json<TakenAnswer>(call, options);
+  }
+
+  /**
+   * Deletes an item from a channel's shelf.
+   *
+   * `DELETE /v1/channels/{name}/shelf/{item_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `payload_too_large`.
+   */
+  delete(
+    name: string,
+    itemId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+}
+
 /** `client.channels`. */
 export class ChannelsResource extends Resource {
   readonly requests: ChannelsRequestsResource;
+  readonly shelf: ChannelsShelfResource;
 
   constructor(transport: Transport) {
     super(transport);
     this.requests = new ChannelsRequestsResource(transport);
+    this.shelf = new ChannelsShelfResource(transport);
   }
 
   /**
@@ -1966,19 +2061,23 @@ export class RoutesResource extends Resource {
 /** `client.files`. */
 export class FilesResource extends Resource {
   /**
-   * Its type is detected from its content: an image, a video, or otherwise a document. Use its `url` as the
-   * `media.url` of a message. An unreferenced file is deleted after `media.loose_hours`.
+   * Its type is detected from its content: an image, a video, or otherwise a document. Beyond the size of its
+   * type it is refused with 413; an image that is too large for one can be sent as a document, with
+   * `type=document`. Use its `url` as the `media.url` of a message. An unreferenced file is deleted after
+   * `media.loose_hours`.
    *
    * `POST /v1/files`. Codes of its own: `bad_request`, `idempotency_conflict`, `payload_too_large`,
    * `too_early`.
    */
   async upload(
     file: FileContent,
+    query: UploadFileQuery = {},
     options?: UploadOptions,
   ): Promise<FileAnswer> {
     const call = {
       method: "POST",
       path: "/v1/files",
+      query,
       file: await filePart("file", file, options),
       keyed: true,
     };

@@ -6,6 +6,12 @@ export type InterruptionReason = "polling_failed" | "webhook_not_set" | "webhook
 /** Why a delivery failed (decision 0075). */
 export type Reason = "user_blocked_bot" | "chat_not_found" | "bot_banned" | "invalid_message" | "rate_limited" | "platform_unavailable" | "unknown";
 
+/** Why a message was not sent, although nothing failed. */
+export type SkippedReason = "expired" | "cancelled" | "no_subscriber" | "unsubscribed" | "blocked" | "no_permission" | "outside_hours" | "channel_removed" | "channel_stopped" | "recipient_changed";
+
+/** Why a channel made no update of an item. */
+export type UnreadableReason = "malformed" | "unknown_kind" | "too_large" | "timed_out" | "undecryptable" | "no_sender" | "unproven_sender" | "automatic" | "empty" | "unmatched" | "fault" | "nothing_in_it";
+
 /** A new member. */
 export interface AddMemberBody {
   /** Name shown to colleagues and customers. */
@@ -120,7 +126,10 @@ export interface AttributeIs {
   equals: string | number | boolean;
 }
 
-/** Who gets it: `all`, or those active subscribers who meet every filter that is given. */
+/**
+ * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
+ * least one filter is given.
+ */
 export interface Audience {
   /** All active subscribers. */
   all?: true | null | undefined;
@@ -445,7 +454,10 @@ export interface BroadcastAnswer {
   buttons: Array<ButtonClicks> | null;
 }
 
-/** A message to an audience, or several `variants` of it, now or at `send_at`. */
+/**
+ * A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`, `template` or
+ * `variants` is given. `experiment` needs `variants`, whose names differ.
+ */
 export interface BroadcastBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -453,11 +465,14 @@ export interface BroadcastBody {
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text; its URL and name may hold variables. */
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
   /** Skipped for recipients who have not granted it when it is sent. */
   permission?: string | null | undefined;
@@ -560,7 +575,10 @@ export interface BroadcastExperiment {
   after_s?: number | undefined;
 }
 
-/** The message of a broadcast, and the subscriber who gets it as a test. */
+/**
+ * The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template` is given.
+ * With `template`: no `format`, `media` or `buttons`.
+ */
 export interface BroadcastTestBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -568,11 +586,14 @@ export interface BroadcastTestBody {
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text; its URL and name may hold variables. */
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
   /** Skipped for recipients who have not granted it when it is sent. */
   permission?: string | null | undefined;
@@ -586,7 +607,10 @@ export interface BroadcastTestBody {
   subscriber_id: string;
 }
 
-/** One of several messages, of which each recipient gets one. */
+/**
+ * A variant of the message; each recipient gets one of them. Either `text` or `template` is given. With
+ * `template`: no `format`, `media` or `buttons`.
+ */
 export interface BroadcastVariant {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -594,11 +618,14 @@ export interface BroadcastVariant {
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text; its URL and name may hold variables. */
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
   /** The variant's name; by default A, B, C, D by place. */
   name?: string | null | undefined;
@@ -715,9 +742,9 @@ export interface BulkActionFinishedEventData {
 export interface ButtonAnswer {
   /** Label. */
   text: string;
-  /** Page that the button opens; null if it has `data`. */
+  /** Page that the button opens; null or left out if it has `data`. */
   url: string | null;
-  /** What `button.clicked` carries; null if the button has a `url`. */
+  /** What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`. */
   data: string | null;
   /**
    * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
@@ -726,13 +753,16 @@ export interface ButtonAnswer {
   style: "primary" | "success" | "danger" | null;
 }
 
-/** A button: `url` opens a page, `data` comes back as the event `button.clicked`. */
+/**
+ * A button: `url` opens a page, `data` comes back as the event `button.clicked`. Exactly one of `url` and
+ * `data` is given. `data` has at most 64 bytes as UTF-8.
+ */
 export interface ButtonBody {
-  /** Label, at most 64 characters, at least one of them visible. */
+  /** Label. */
   text: string;
-  /** Page that the button opens. Exactly one of this and `data`. */
+  /** Page that the button opens; null or left out if it has `data`. */
   url?: string | null | undefined;
-  /** Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`. */
+  /** What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`. */
   data?: string | null | undefined;
   /**
    * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
@@ -994,7 +1024,10 @@ export interface ClientAnswer {
   jwks: Record<string, unknown> | null;
   /** Where its public keys are fetched from; null if they are not. */
   jwks_uri: string | null;
-  /** Ways in which the client gets tokens. */
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
   /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
@@ -1009,6 +1042,16 @@ export interface ClientAnswer {
   must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token: boolean;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects: Array<string>;
   /**
    * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
    * (`pairwise`).
@@ -1034,7 +1077,10 @@ export interface ClientBody {
   backchannel_logout_uri?: string | null | undefined;
   /** Scopes that the client may request. */
   scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
-  /** Ways in which the client gets tokens. */
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
   grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
   /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. */
   jwks?: Record<string, unknown> | null | undefined;
@@ -1054,11 +1100,24 @@ export interface ClientBody {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token?: boolean | undefined;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects?: Array<string> | undefined;
   /** The client's site, shown to people; null for none. */
   home_url?: string | null | undefined;
   /** Shown to people when they sign in. */
   name: string;
-  /** How it authenticates; `none` for apps, which can't keep a secret. */
+  /**
+   * How it authenticates. A secret may always come in the header, and in the form only with
+   * `client_secret_post`; `none` is for apps, which can't keep a secret.
+   */
   token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none" | undefined;
   /**
    * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
@@ -1081,7 +1140,10 @@ export interface ClientChange {
   backchannel_logout_uri?: string | null | undefined;
   /** Scopes that the client may request. */
   scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
-  /** Ways in which the client gets tokens. */
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
   grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
   /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
   jwks?: Record<string, unknown> | undefined;
@@ -1101,6 +1163,18 @@ export interface ClientChange {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token?: boolean | undefined;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects?: Array<string> | undefined;
+  /** How it sends its secret. A client without one keeps its way to authenticate. */
+  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | undefined;
   /** The client's site, shown to people; null for none. */
   home_url?: string | null | undefined;
 }
@@ -1208,7 +1282,10 @@ export interface CreateDripBody {
   status?: "active" | "paused" | undefined;
 }
 
-/** A new form. */
+/**
+ * A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+ * its condition is about a field that was asked before.
+ */
 export interface CreateFormBody {
   /** Heading of the form: one text for all, or texts by language. */
   title: string | Record<string, string>;
@@ -1238,20 +1315,25 @@ export interface CreateGatewayBody {
   /** Your own name for it. */
   name: string;
   /**
-   * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector, or
-   * Novu's SMS webhook.
+   * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector,
+   * Novu's SMS webhook, or Supabase's send SMS hook.
    */
-  sender: "zitadel" | "logto" | "novu" | "generic";
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.
    */
   channels: Array<string>;
   /**
-   * The key with which ZITADEL signs its requests, from its answer when the provider was added; requests
-   * without a valid signature are refused then. Null for none.
+   * The key with which ZITADEL signs its requests, from its answer when the provider was added, or the secret
+   * of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused then. Null for none.
    */
   signing_key?: string | null | undefined;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths?: GatewayPaths | null | undefined;
 }
 
 /** A new permission. */
@@ -1266,7 +1348,7 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
-/** A new route. */
+/** A new route. Every step but the last that waits for more than `sent` has `within_s`. */
 export interface CreateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name: string;
@@ -1281,7 +1363,10 @@ export interface CreateTemplateBody {
    * language. May hold variables.
    */
   text: string | Record<string, string>;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
@@ -1330,7 +1415,10 @@ export interface DaysAnswer {
   data: Array<DayAnswer>;
 }
 
-/** How long after the step before, or after the beginning: one of the three. */
+/**
+ * How long after the step before, or after the beginning: one of the three. Exactly one of `minutes`, `hours`
+ * and `days` is given.
+ */
 export interface Delay {
   /** Minutes; 0 for at once. */
   minutes?: number | null | undefined;
@@ -1400,9 +1488,10 @@ export interface DeliveryDeliveredEventData {
 /**
  * Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
  *
- * `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
- * turns out later, the message's status is corrected; `delivery.success` follows if it did arrive. On a
- * channel that reports failures later, it may follow `delivery.success`.
+ * `status` is the message's: `failed`; `skipped` if it was not sent, e.g. because it had expired; or
+ * `unknown` where the service can't tell whether it arrived. If that turns out later, the message's status is
+ * corrected; `delivery.success` follows if it did arrive. On a channel that reports failures later, this
+ * event may follow `delivery.success`.
  */
 export interface DeliveryFailedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -1434,10 +1523,13 @@ export interface DeliveryFailedEventData {
   job_id?: string;
   /** That of `POST /v1/send`. */
   metadata: Record<string, unknown> | null;
-  /** `unknown`: the connection broke while it was sent, so it may have arrived. */
-  status: "failed" | "unknown";
-  /** Why it failed, for programs. */
-  reason: Reason;
+  /**
+   * `unknown`: the connection broke while it was sent, so it may have arrived. `skipped`: no attempt was
+   * made, for the `reason`.
+   */
+  status: "failed" | "unknown" | "skipped";
+  /** Why it failed or was skipped, for programs. */
+  reason: Reason | SkippedReason;
   /** Whether the same message could succeed later; null if `status` is `unknown`. */
   retryable: boolean | null;
   /** Whether the person can't be reached any more; null if `status` is `unknown`. */
@@ -1640,14 +1732,11 @@ export interface EditAnswer {
   replaced_at: string;
 }
 
-/** What a message is to show from now on. What is left out stays as it is. */
+/** What a message is to show from now on. What is left out stays as it is. At least one field is given. */
 export interface EditBody {
   /** New text. */
   text?: string | undefined;
-  /**
-   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
-   */
+  /** Markup of `text`, as in `POST /v1/send`. */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** New file; that of a sent message changes where the channel supports it. */
   media?: MediaBody | undefined;
@@ -1769,7 +1858,10 @@ export interface EventTrackedEventData {
   properties: Record<string, unknown>;
 }
 
-/** An interval: `hours` as they pass, or `days` at the same local time. */
+/**
+ * An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and `days` is
+ * given.
+ */
 export interface Every {
   /** Hours between runs, as they pass; 8,760 at most. */
   hours?: number | null | undefined;
@@ -1887,7 +1979,10 @@ export interface FormAnswer {
   updated_at: string;
 }
 
-/** A question of a form. */
+/**
+ * A question of a form. `options` belong to `choice` and `multichoice`, `pattern` and `multiline` to texts.
+ * `min` and `max` are of the kind of the field, and `min` is at most `max`.
+ */
 export interface FormField {
   /** Name of the answer, unique in the form: 1-48 of a-z, 0-9 and _, beginning with a letter. */
   key: string;
@@ -1954,7 +2049,7 @@ export interface GatewayAnswer {
   /** Your own name for it. */
   name: string;
   /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu" | "generic";
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.
@@ -1962,6 +2057,11 @@ export interface GatewayAnswer {
   channels: Array<string>;
   /** Whether requests have to be signed. */
   has_signing_key: boolean;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths: Record<string, string> | null;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
@@ -2019,6 +2119,24 @@ export interface GatewayMessageAnswer {
   created_at: string;
   /** When a messenger took it. */
   sent_at: string | null;
+}
+
+/** Paths into the body of a generic sender, e.g. `user.phone` or `recipients.0.number`. */
+export interface GatewayPaths {
+  /** Of the phone number or email address. */
+  to?: string | null | undefined;
+  /** Of the code. */
+  code?: string | null | undefined;
+  /** Of the whole text. */
+  text?: string | null | undefined;
+  /** Of the button's address. */
+  link?: string | null | undefined;
+  /** Of what the code is for. */
+  purpose?: string | null | undefined;
+  /** Of the language. */
+  lang?: string | null | undefined;
+  /** Of the message's id. */
+  id?: string | null | undefined;
 }
 
 /** Fields of `gateway.sent`, beside the subscriber's. */
@@ -2104,7 +2222,10 @@ export interface HoursAnswer {
   away_message: string | Record<string, string> | null;
 }
 
-/** The business hours of a project's helpdesk. What is left out has its default. */
+/**
+ * The business hours of a project's helpdesk. What is left out has its default. Openings of a day don't
+ * overlap; holidays are different days.
+ */
 export interface HoursBody {
   /** IANA time zone of the hours and days. */
   timezone?: string | undefined;
@@ -2195,9 +2316,12 @@ export interface LeadAnswer {
   error: string | null;
 }
 
-/** The limits in force; those of plugins stand beside their endpoints. */
+/** Limits of a project and its messages, and of plugins. */
 export interface LimitsAnswer {
-  /** API requests of the project, over all keys. */
+  /**
+   * API requests of the project, over all keys. Several processes without Redis count each by itself, so that
+   * more may be accepted.
+   */
   requests_per_minute: number;
   /** Characters of a message's text. */
   text_length: number;
@@ -2217,6 +2341,20 @@ export interface LimitsAnswer {
   batch_messages: number;
   /** Bytes of the `properties` of `POST /v1/events` as JSON. */
   event_properties_bytes: number;
+  /** Routes of the project. */
+  routes: number;
+  /** Steps of a route. */
+  route_steps: number;
+  /** Recipients of one broadcast. */
+  broadcast_recipients: number;
+  /** Ids that an audience may name. */
+  broadcast_ids: number;
+  /** Subscribers that one bulk action may change. */
+  bulk_action_subscribers: number;
+  /** Rows of an imported file. */
+  import_rows: number;
+  /** Limits of plugins that the operator may raise, by their names in the configuration. */
+  plugins: Record<string, number>;
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
@@ -2293,11 +2431,11 @@ export interface LinkClicks {
 
 /** A button, with either `url` or `data`. */
 export interface MailingButton {
-  /** What it says. */
+  /** Label. */
   text: string | Record<string, string>;
-  /** The page that it opens. */
+  /** Page that the button opens; null or left out if it has `data`. */
   url?: string | null;
-  /** What the event `button.clicked` carries. */
+  /** What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`. */
   data?: string | null;
   /**
    * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
@@ -2308,27 +2446,30 @@ export interface MailingButton {
 
 /** A file that is shown with the message. */
 export interface MailingMedia {
-  /** How messengers show it. */
+  /** How the messenger shows the file. */
   type: "image" | "video" | "document";
-  /** Where it is fetched from. */
+  /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
-  /** Its name for people. */
+  /** Name of a document that the recipient sees; null or left out for the one in the URL. */
   filename?: string | null;
 }
 
 /** The message as it was given. Fields that were not given are absent. */
 export interface MailingMessageAnswer {
-  /** Key of the template. */
+  /** Key of a template, in place of text, format, media and buttons. */
   template?: string;
   /** Values that are the same for all. */
   variables?: Record<string, string | number | boolean>;
   /** One text, or texts by language. */
   text?: string | Record<string, string>;
-  /** How `text` is marked up; absent: `plain`. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich";
-  /** The file that is shown with the text. */
+  /** File that is shown with the text. */
   media?: MailingMedia;
-  /** Rows of buttons, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<MailingButton>>;
   /** Skipped for recipients who have not granted it when it is sent. */
   permission?: string;
@@ -2378,9 +2519,9 @@ export interface MailingProgress {
 export interface MediaAnswer {
   /** How the messenger shows the file. */
   type: "image" | "video" | "document";
-  /** Where the file is fetched from. */
+  /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
-  /** Name of a document that the recipient sees; null for the one in the URL. */
+  /** Name of a document that the recipient sees; null or left out for the one in the URL. */
   filename: string | null;
 }
 
@@ -2390,7 +2531,7 @@ export interface MediaBody {
   type: "image" | "video" | "document";
   /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
-  /** Name of a document that the recipient sees; without it, the one in the URL. */
+  /** Name of a document that the recipient sees; null or left out for the one in the URL. */
   filename?: string | null | undefined;
 }
 
@@ -2447,8 +2588,8 @@ export interface MessageAnswer {
    * connection broke while it was sent, so it may have arrived.
    */
   status: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown";
-  /** Why it failed, for programs; null unless `status` is `failed` or `unknown`. */
-  reason: Reason | null;
+  /** Why it failed or was skipped, for programs; null unless `status` is `failed`, `skipped` or `unknown`. */
+  reason: Reason | SkippedReason | null;
   /**
    * For people: why it failed, was skipped, has to be tried again, or could not be edited or deleted; null if
    * nothing of that happened.
@@ -2465,7 +2606,7 @@ export interface MessageAnswer {
   format: "plain" | "markdown" | "html" | "rich";
   /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<ButtonAnswer>>;
-  /** File shown with the text; null without one. */
+  /** File that is shown with the text. */
   media: MediaAnswer | null;
   /** Whether it is delivered without a notification sound. */
   silent: boolean;
@@ -2584,7 +2725,10 @@ export interface NewClientAnswer {
   jwks: Record<string, unknown> | null;
   /** Where its public keys are fetched from; null if they are not. */
   jwks_uri: string | null;
-  /** Ways in which the client gets tokens. */
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
   /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
@@ -2599,6 +2743,16 @@ export interface NewClientAnswer {
   must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
   /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token: boolean;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects: Array<string>;
   /**
    * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
    * (`pairwise`).
@@ -2623,7 +2777,7 @@ export interface NewGatewayAnswer {
   /** Your own name for it. */
   name: string;
   /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu" | "generic";
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
   /**
    * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
    * does not take the message, and if the recipient asks for another within minutes.
@@ -2631,6 +2785,11 @@ export interface NewGatewayAnswer {
   channels: Array<string>;
   /** Whether requests have to be signed. */
   has_signing_key: boolean;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths: Record<string, string> | null;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
@@ -2684,7 +2843,11 @@ export interface NewWebhookAnswer {
   secret: string;
 }
 
-/** A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. */
+/**
+ * A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. With the
+ * channel `virtual`: neither `subscriber_id` nor `external_id`; on other channels: neither `name` nor
+ * `email`.
+ */
 export interface OpenTicketBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
@@ -2716,7 +2879,7 @@ export interface OpenTicketBody {
   file_ids?: Array<string> | undefined;
 }
 
-/** Hours of one day of the week. */
+/** Hours of one day of the week. `closes` is later than `opens`. */
 export interface Opening {
   /** The day of the week. */
   day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
@@ -2926,6 +3089,8 @@ export interface OwnChannelAnswer {
   detail: string | null;
   /** Since when the messenger has answered no call; null while it answers. */
   unavailable_since: string | null;
+  /** Until when the messenger has asked the bot to send nothing; null if it has not. */
+  paused_until: string | null;
   /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
   receiving: "nothing" | "poll" | "webhook";
   /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
@@ -3078,9 +3243,9 @@ export interface PreviewBody {
 export interface PreviewButton {
   /** Label. */
   text: string;
-  /** Page that the button opens; null if it has `data`. */
+  /** Page that the button opens; null or left out if it has `data`. */
   url: string | null;
-  /** What `button.clicked` would carry; null if the button has a `url`. */
+  /** What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`. */
   data: string | null;
   /**
    * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
@@ -3093,21 +3258,27 @@ export interface PreviewButton {
 export interface PreviewMedia {
   /** How the messenger shows the file. */
   type: "image" | "video" | "document";
-  /** Where the file would be fetched from. */
+  /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
-  /** Name of a document that the recipient sees; null for the one in the URL. */
+  /** Name of a document that the recipient sees; null or left out for the one in the URL. */
   filename: string | null;
 }
 
-/** The message as a recipient of one language gets it. */
+/**
+ * The message as a recipient of one language gets it. The format is `html` where the template's own can't
+ * show a value as it is.
+ */
 export interface PreviewMessage {
   /** Language of the recipient. */
   lang: "en" | "ru";
   /** Text with its variables filled in. */
   text: string;
-  /** Markup of `text`; `html` where the template's own can't show a value as it is. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format: "plain" | "markdown" | "html" | "rich";
-  /** File that is shown with the text; null without one. */
+  /** File that is shown with the text. */
   media: PreviewMedia | null;
   /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<PreviewButton>>;
@@ -3171,7 +3342,7 @@ export interface ProjectBody {
   link_tracking?: boolean | undefined;
 }
 
-/** Local times of the day, between which nothing is sent. */
+/** Local times of the day, between which nothing is sent. `from` and `to` differ. */
 export interface QuietHours {
   /** Local time at which they begin, `HH:MM`. */
   from: string;
@@ -3281,7 +3452,11 @@ export interface RecurringAnswer {
   finished_at: string | null;
 }
 
-/** A message, who gets it, and how often: by `cron` or by `every`. */
+/**
+ * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
+ * `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
+ * `subscriber_id`.
+ */
 export interface RecurringBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -3289,11 +3464,14 @@ export interface RecurringBody {
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text; its URL and name may hold variables. */
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
   /** Skipped for recipients who have not granted it when it is sent. */
   permission?: string | null | undefined;
@@ -3431,7 +3609,10 @@ export interface ReplyAnswer {
   message: TicketEntryAnswer;
 }
 
-/** A reply to the customer, or with `internal` a note that they never see. */
+/**
+ * A reply to the customer, or with `internal` a note that they never see. Either `text` or `canned` is given;
+ * `variables` are for `canned`. At most one of `media` and `file_id` is given.
+ */
 export interface ReplyBody {
   /** What the customer is told, or the note. Required without `canned`. */
   text?: string | null | undefined;
@@ -3524,7 +3705,7 @@ export interface RouteAnswer {
   updated_at: string;
 }
 
-/** Local times of the day between which a step may be used. */
+/** Local times of the day between which a step may be used. `from` and `to` differ. */
 export interface RouteHours {
   /** Local time from which the step may be used, `HH:MM`. */
   from: string;
@@ -3645,7 +3826,10 @@ export interface ScheduledAnswer {
   finished_at: string | null;
 }
 
-/** A message, its recipient and its time. */
+/**
+ * A message, its recipient and its time. Either `text` or `template` is given. With `template`: no `format`,
+ * `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
+ */
 export interface ScheduledBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -3653,11 +3837,14 @@ export interface ScheduledBody {
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
   text?: string | Record<string, string> | null | undefined;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text; its URL and name may hold variables. */
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
   /** Skipped for recipients who have not granted it when it is sent. */
   permission?: string | null | undefined;
@@ -3837,7 +4024,8 @@ export interface SendAnswer {
 
 /**
  * A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a `template` with
- * its `variables`.
+ * its `variables`. Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`;
+ * without it: no `variables`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface SendBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
@@ -3900,7 +4088,7 @@ export interface SendOtpAnswer {
   route?: string;
 }
 
-/** The recipient of a code, and its options. */
+/** The recipient of a code, and its options. With `route`: neither `channel` nor `address`. */
 export interface SendOtpBody {
   /**
    * What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the same
@@ -4005,6 +4193,26 @@ export interface ShadesAnswer {
   light: SchemeAnswer;
   /** In dark pages. */
   dark: SchemeAnswer;
+}
+
+/** An item that arrived on a channel and could not be read. */
+export interface ShelvedItemAnswer {
+  /** Id of the item. */
+  item_id: string;
+  /** What it is: an email, an update of a messenger, or a report on sent messages. */
+  kind: "email" | "update" | "report";
+  /** Why it could not be read, for programs. */
+  reason: UnreadableReason;
+  /** The same for people. */
+  detail: string;
+  /** Bytes of the item. */
+  size: number;
+  /** Bytes of it that are kept; an item that is not whole can't be taken anyway. */
+  kept: number;
+  /** When it arrived. */
+  received_at: string;
+  /** When somebody last had it taken anyway, and it still could not be read; null if nobody did. */
+  tried_at: string | null;
 }
 
 /** The service levels of a project, by priority. */
@@ -4216,20 +4424,24 @@ export interface Step {
  *
  * Texts, as those of a template, may hold each person's own values: `{{ first_name }}`, `{{ lang }}`, `{{
  * tags }}`; and, as not everybody has them, with a default `{{ username | default("friend") }}` and `{{
- * attributes.city | default("your city") }}`.
+ * attributes.city | default("your city") }}`. Either `text` or `template` is given. With `template`: no
+ * `format`, `media` or `buttons`; without it: no `variables`.
  */
 export interface StepMessage {
-  /** One text for all, or texts by language. Required without `template`. */
-  text?: string | Record<string, string> | null | undefined;
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
   /** For the template, beside each person's own values. */
   variables?: Record<string, string | number | boolean> | null | undefined;
-  /** How `text` is marked up. */
+  /** One text for all, or texts by language. Required without `template`. */
+  text?: string | Record<string, string> | null | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text. */
+  /** File that is shown with the text. */
   media?: MediaBody | null | undefined;
-  /** Rows of buttons below the text, from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<ButtonBody>> | undefined;
   /** Skipped unless the subscriber has granted it when it is delivered. */
   permission?: string | null | undefined;
@@ -4440,6 +4652,17 @@ export interface TagBody {
   name: string;
 }
 
+/** What became of an item that was taken anyway. */
+export interface TakenAnswer {
+  /**
+   * `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't be read,
+   * see `item`.
+   */
+  outcome: "taken" | "kept";
+  /** The item with its new reason, if it was `kept`; null otherwise. */
+  item: ShelvedItemAnswer | null;
+}
+
 /** How often a service level target was met. Each wait for a next reply counts by itself. */
 export interface TargetShare {
   /** How often it was met. */
@@ -4492,9 +4715,12 @@ export interface TemplateAnswer {
   template_id: string;
   /** One text for all, or texts by language. */
   text: string | Record<string, string>;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format: "plain" | "markdown" | "html" | "rich";
-  /** File that is shown with the text; null without one. */
+  /** File that is shown with the text. */
   media: TemplateMedia | null;
   /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<TemplateButton>>;
@@ -4508,16 +4734,16 @@ export interface TemplateAnswer {
   updated_at: string;
 }
 
-/** A button as in `POST /v1/send`; all of it may hold variables. */
+/**
+ * A button as in `POST /v1/send`. All of it may hold variables, except the scheme and host of its URL. The
+ * label may be one per language. Exactly one of `url` and `data` is given.
+ */
 export interface TemplateButton {
-  /** Label, or one per language. */
+  /** Label. */
   text: string | Record<string, string>;
-  /** Page that the button opens; its scheme and host can't hold variables. Exactly one of this and `data`. */
+  /** Page that the button opens; null or left out if it has `data`. */
   url?: string | null | undefined;
-  /**
-   * Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of this and
-   * `url`.
-   */
+  /** What `button.clicked` carries, at most 64 bytes; null or left out if the button has a `url`. */
   data?: string | null | undefined;
   /**
    * Its colour on messengers that have such: blue, green or red. Others show the button like any. Null for
@@ -4526,13 +4752,16 @@ export interface TemplateButton {
   style?: "primary" | "success" | "danger" | null | undefined;
 }
 
-/** A file as in `POST /v1/send`; address and name may hold variables. */
+/**
+ * A file as in `POST /v1/send`. Address and name may hold variables, except the scheme and host of the
+ * address.
+ */
 export interface TemplateMedia {
   /** How the messenger shows the file. */
   type: "image" | "video" | "document";
-  /** Where the file is fetched from; its scheme and host can't hold variables. */
+  /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
-  /** Name of a document that the recipient sees; without it, the one in the URL. */
+  /** Name of a document that the recipient sees; null or left out for the one in the URL. */
   filename?: string | null | undefined;
 }
 
@@ -4669,7 +4898,10 @@ export interface TicketBulkActionAnswer {
   finished_at: string | null;
 }
 
-/** What is done with which tickets: `all`, `filters` or `ticket_ids`. */
+/**
+ * What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a status, a
+ * priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids` is given.
+ */
 export interface TicketBulkActionBody {
   /** What is done with each ticket, by the rules of the endpoint of the same name. */
   action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
@@ -4830,9 +5062,12 @@ export interface TicketEntryAnswer {
   internal: boolean;
   /** What was said. */
   text: string;
-  /** How `text` is marked up. */
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
   format: "plain" | "markdown" | "html" | "rich";
-  /** The file of a reply that the messenger fetches; null without one. */
+  /** File that is shown with the text. */
   media: MediaAnswer | null;
   /** Stored files, for `GET /v1/files/{file_id}`. */
   file_ids: Array<string>;
@@ -5100,7 +5335,10 @@ export interface ToNextField {
   field?: string | null | undefined;
 }
 
-/** A message with the answers to one subscriber: `subscriber_id` or `external_id`. */
+/**
+ * A message with the answers to one subscriber: `subscriber_id` or `external_id`. Either `subscriber_id` or
+ * `external_id` is given.
+ */
 export interface ToSubscriber {
   /** To one person. */
   kind: "subscriber";
@@ -5176,7 +5414,8 @@ export interface TrackBody {
  *
  * `value` is the tag that is given, the key of the permission that is granted, or the name of an event: one
  * that you track by `POST /v1/events`, or one of the service's about a person. With `subscription` it may be
- * a `source`, and `manual` has none.
+ * a `source`, and `manual` has none. `value` is left out with `manual`, a source or nothing with
+ * `subscription`, and else the name of the event, the tag or the permission.
  */
 export interface Trigger {
   /**
@@ -5269,10 +5508,15 @@ export interface UpdateGatewayBody {
    */
   channels?: Array<string> | undefined;
   /**
-   * The key with which ZITADEL signs its requests, from its answer when the provider was added; requests
-   * without a valid signature are refused then. Null for none.
+   * The key with which ZITADEL signs its requests, from its answer when the provider was added, or the secret
+   * of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused then. Null for none.
    */
   signing_key?: string | null | undefined;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths?: GatewayPaths | null | undefined;
 }
 
 /** Changes of a member; what is left out stays. */
@@ -5311,7 +5555,7 @@ export interface UpdateRecurringBody {
   format?: "plain" | "markdown" | "html" | "rich" | null | undefined;
   /** Replaces the file; null removes it. */
   media?: TemplateMedia | null | undefined;
-  /** Replaces all rows of buttons; null or `[]` removes them. */
+  /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | null | undefined;
   /** Permission that recipients must have granted; null for none. */
   permission?: string | null | undefined;
@@ -5340,7 +5584,10 @@ export interface UpdateRecurringBody {
   quiet_hours?: QuietHours | null | undefined;
 }
 
-/** What is to change; a field that is left out stays. */
+/**
+ * What is to change; a field that is left out stays. Every step but the last that waits for more than `sent`
+ * has `within_s`.
+ */
 export interface UpdateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name?: string | undefined;
@@ -5360,7 +5607,7 @@ export interface UpdateScheduledBody {
   format?: "plain" | "markdown" | "html" | "rich" | null | undefined;
   /** Replaces the file; null removes it. */
   media?: TemplateMedia | null | undefined;
-  /** Replaces all rows of buttons; null or `[]` removes them. */
+  /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | null | undefined;
   /** Permission that recipients must have granted; null for none. */
   permission?: string | null | undefined;
@@ -5397,7 +5644,7 @@ export interface UpdateSubscriberBody {
 export interface UpdateTemplateBody {
   /** New text, or one per language; replaces all languages. */
   text?: string | Record<string, string> | undefined;
-  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
+  /** Markup of `text`, as in `POST /v1/send`. */
   format?: "plain" | "markdown" | "html" | "rich" | undefined;
   /** New file; null takes the file away, and without it, it stays. */
   media?: TemplateMedia | null | undefined;

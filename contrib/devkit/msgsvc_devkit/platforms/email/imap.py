@@ -119,7 +119,9 @@ class ImapSession:
         await self._say(f"{tag} OK done")
 
     async def _fetch(self, tag: str, command: str) -> None:
-        found = re.fullmatch(r"UID FETCH (\d+) \(UID (RFC822\.SIZE|BODY\.PEEK\[\])\)", command)
+        found = re.fullmatch(
+            r"UID FETCH (\d+) \(UID (RFC822\.SIZE|BODY\.PEEK\[\](?:<0\.(\d+)>)?)\)", command
+        )
         if found is None:
             await self._say(f"{tag} BAD no such item")
             return
@@ -127,6 +129,7 @@ class ImapSession:
         if raw is not None and found[2] == "RFC822.SIZE":
             await self._say(f"* 1 FETCH (UID {found[1]} RFC822.SIZE {len(raw)})")
         elif raw is not None:
+            raw = raw[: int(found[3])] if found[3] else raw
             self._writer.write(f"* 1 FETCH (UID {found[1]} BODY[] {{{len(raw)}}}\r\n".encode())
             self._writer.write(raw)
             await self._say(")")

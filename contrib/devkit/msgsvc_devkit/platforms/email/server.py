@@ -64,8 +64,16 @@ class FakeMail:
             "SMTPUTF8",
             "DSN",
         ]
+        #: Whether the service's own sender has a mailbox here; `noreply@` may have none.
+        self.has_sender = True
+        #: The reply to every recipient, from now on: the provider has a fault, or has blocked the service.
+        self.refuses_everybody: str | None = None
         #: Connections that were opened, and the commands of all of them in order.
         self.connections = 0
+        #: How many SMTP connections are open, and the most that were at once; beyond `max_connections` it
+        #: refuses with 421.
+        self.open_connections = self.most_connections = 0
+        self.max_connections: int | None = None
         self.commands: list[str] = []
         #: The mailbox of the service, and what the server finds out about who sends to it.
         self.mailbox = Mailbox()
@@ -151,13 +159,20 @@ class FakeMail:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.max_connections is not None and self.open_connections >= self.max_connections:
+            writer.write(b"421 4.7.0 Too many connections from your host\r\n")
+            writer.close()
+            return
         self._open.add(writer)
         self.connections += 1
+        self.open_connections += 1
+        self.most_connections = max(self.most_connections, self.open_connections)
         try:
             await _Session(self, reader, writer, self._tls).run()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
+            self.open_connections -= 1
             self._open.discard(writer)
             writer.close()
 
@@ -341,6 +356,11 @@ class _Session:
             await self._reply(f"555 5.5.4 {unknown} was not offered")
         elif refusal := self._server.faults.take_refusal("RCPT"):
             await self._reply(refusal)
+        elif self._server.refuses_everybody:
+            await self._reply(self._server.refuses_everybody)
+        elif self._server.has_sender and found[1] == self._sender:
+            # Of whom only a question is asked: nobody sends to it.
+            await self._reply("250 2.1.5 ok")
         elif person is None or person.closed:
             await self._reply(f"550 5.1.1 <{found[1]}>: no such mailbox")
         else:

@@ -51,7 +51,8 @@ def application(homeserver: "FakeMatrix") -> web.Application:
         "messages": ("GET", f"{ROOM}/messages", api.messages),
         "joined_members": ("GET", f"{ROOM}/joined_members", api.joined_members),
         "membership": ("GET", ROOM + "/state/m.room.member/{user}", api.membership),
-        "join": ("POST", f"{ROOM}/join", api.join),
+        "state": ("GET", ROOM + "/state/{kind}", api.state),
+        "join": ("POST", V3 + "/join/{room}", api.join),
         "leave": ("POST", f"{ROOM}/leave", api.leave),
         "send": ("PUT", ROOM + "/send/m.room.message/{transaction}", api.send),
         "redact": ("PUT", ROOM + "/redact/{event}/{transaction}", api.redact),
@@ -199,18 +200,26 @@ class _Api:
 
     async def membership(self, request: web.Request) -> web.Response:
         checks.query_of(request.query, {"format"})
+        return self._state_event(request, "m.room.member", request.match_info["user"])
+
+    async def state(self, request: web.Request) -> web.Response:
+        checks.query_of(request.query, {"format"})
+        return self._state_event(request, request.match_info["kind"], "")
+
+    def _state_event(self, request: web.Request, kind: str, state_key: str) -> web.Response:
         bot_id = self._homeserver.bot_id
         room = self._homeserver.rooms.get(request.match_info["room"])
         # Who has left still sees the state as it was then.
         if room is None or room.membership(bot_id) not in {"join", "leave", "ban"}:
             raise not_in_room()
-        event = room.member_event(request.match_info["user"])
+        event = room.state_event(kind, state_key)
         if event is None:
             raise not_found("Event")
         full = request.query.get("format") == "event"
         return web.json_response(event.to_wire(with_room=True) if full else event.content)
 
     async def join(self, request: web.Request) -> web.Response:
+        checks.query_of(request.query, {"via"})
         checks.object_of(request[BODY], {"reason"})
         homeserver = self._homeserver
         room = homeserver.rooms.get(request.match_info["room"])
@@ -239,6 +248,8 @@ class _Api:
         homeserver, room = self._homeserver, self._room(request)
         if done := homeserver.transactions.get(request.path):
             return web.json_response({"event_id": done})
+        if not room.lets_write(homeserver.bot_id):
+            raise Refused(403, "M_FORBIDDEN", "You don't have permission to post that to the room")
         content = checks.message_content(request[BODY], homeserver.files)
         homeserver.faults.of_message(asyncio.get_running_loop().time())
         event = homeserver.add(room, "m.room.message", homeserver.bot_id, content)

@@ -12,7 +12,7 @@ from msgsvc_devkit.platforms.matrix.refusals import Refused, too_many, unavailab
 Break = Literal["lost", "gateway", "garbage", "hang"]
 
 #: Calls that a bot makes on the way to another one; faults that are ordered are for the other one.
-LOOKUPS = frozenset({"joined_members", "membership", "event", "relations"})
+LOOKUPS = frozenset({"joined_members", "membership", "state", "event", "relations"})
 
 
 @dataclass(slots=True)

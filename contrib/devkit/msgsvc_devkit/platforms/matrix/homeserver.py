@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping
 from itertools import count
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +14,7 @@ from msgsvc_devkit.platforms.matrix.calls import Call
 from msgsvc_devkit.platforms.matrix.faults import Faults
 from msgsvc_devkit.platforms.matrix.people import Person
 from msgsvc_devkit.platforms.matrix.rooms import Event, MatrixRoom, Receipt, now_ms
+from msgsvc_devkit.web_servers import stop
 
 #: The bot's token.
 TOKEN = "syt_fake_access_token"
@@ -72,7 +74,7 @@ class FakeMatrix:
     async def kill(self) -> None:
         """Crashes the server, with calls in flight; its state is kept for `restart`."""
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     async def restart(self) -> None:
         """Listens on the same port again."""
@@ -105,13 +107,36 @@ class FakeMatrix:
         person = self._people.get(user_id)
         return person.name if person else None
 
-    def new_room(self, person: Person, *, direct: bool) -> MatrixRoom:
-        """A room that a user makes."""
+    def new_room(
+        self, person: Person, *, direct: bool, predecessor: Mapping[str, str] | None = None
+    ) -> MatrixRoom:
+        """A room that a user makes; `predecessor` names the one that it replaces."""
         room = MatrixRoom(f"!{secrets.token_urlsafe(12)}:{SERVER}", direct)
         self.rooms[room.room_id] = room
-        self.add(room, "m.room.create", person.user_id, {"room_version": "11"}, state_key="")
+        create: dict[str, Any] = {"room_version": "11"}
+        if predecessor is not None:
+            create["predecessor"] = dict(predecessor)
+        self.add(room, "m.room.create", person.user_id, create, state_key="")
         self.member(room, person.user_id, "join", person.user_id)
         return room
+
+    def upgrade(self, room: MatrixRoom, person: Person, *, closed: bool) -> MatrixRoom:
+        """Replaces a room, as `POST /rooms/{roomId}/upgrade` does. No member is taken along.
+
+        With `closed` only administrators may still write in the old one: the server does so if it can.
+        """
+        # The room comes first: the tombstone names it. Its predecessor names the event before the end.
+        before = {"room_id": room.room_id, "event_id": room.events[-1].event_id}
+        new = self.new_room(person, direct=False, predecessor=before)
+        for kind in ("m.room.encryption", "m.room.power_levels"):
+            if state := room.state_event(kind):
+                self.add(new, kind, person.user_id, state.content, state_key="")
+        body = {"body": "This room has been replaced", "replacement_room": new.room_id}
+        self.add(room, "m.room.tombstone", person.user_id, body, state_key="")
+        if closed:
+            levels = {"users": {person.user_id: 100}, "users_default": 0, "events_default": 50}
+            self.add(room, "m.room.power_levels", person.user_id, levels, state_key="")
+        return new
 
     def invite(self, room: MatrixRoom, sender: str) -> None:
         """Invites the bot."""

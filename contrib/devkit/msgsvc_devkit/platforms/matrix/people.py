@@ -82,6 +82,22 @@ class Person:
             await self.write(first)
         homeserver.auto_join(self.room)
 
+    async def upgrade(self, *, invites: bool = True, closed: bool = False) -> MatrixRoom:
+        """Upgrades the chat to a new version of rooms, as clients do; the old room is returned.
+
+        A client invites the members of the old room, without `is_direct`. With `closed` the bot may no
+        longer write in the old room.
+        """
+        old = self.room
+        self._room = self._homeserver.upgrade(old, self, closed=closed)
+        if invites:
+            await self.invite()
+        return old
+
+    async def invite(self) -> None:
+        """Invites the bot into the chat."""
+        self._homeserver.invite(self.room, self.user_id)
+
     async def write(self, text: str, msgtype: str = "m.text") -> str:
         """Sends a text to the bot; the event's id."""
         return self._message({"msgtype": msgtype, "body": text})

@@ -77,10 +77,21 @@ class MatrixRoom:
         return "" if event is None else str(event.content["membership"])
 
     def member_event(self, user_id: str) -> Event | None:
+        return self.state_event("m.room.member", user_id)
+
+    def state_event(self, kind: str, state_key: str = "") -> Event | None:
+        """The present state of that type and key."""
         for event in reversed(self.events):
-            if event.kind == "m.room.member" and event.state_key == user_id:
+            if event.kind == kind and event.state_key == state_key:
                 return event
         return None
+
+    def lets_write(self, user_id: str) -> bool:
+        """Whether the power levels let a user send messages."""
+        event = self.state_event("m.room.power_levels")
+        levels = {} if event is None else event.content
+        mine = levels.get("users", {}).get(user_id, levels.get("users_default", 0))
+        return bool(mine >= levels.get("events_default", 0))
 
     @property
     def joined(self) -> list[str]:

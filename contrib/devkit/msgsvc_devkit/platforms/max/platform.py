@@ -27,6 +27,7 @@ from msgsvc_devkit.platforms.max.refusals import (
     suspended,
 )
 from msgsvc_devkit.platforms.max.updates import Updates
+from msgsvc_devkit.web_servers import stop
 
 #: The bot's default token.
 TOKEN = "f9LHodD0cOI-fake-token"
@@ -78,7 +79,7 @@ class FakeMax:
     async def kill(self) -> None:
         """Crashes the server, with calls in flight; its state is kept for `restart`."""
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     async def restart(self) -> None:
         """Listens on the same port again."""
@@ -87,7 +88,7 @@ class FakeMax:
     async def stop(self) -> None:
         await self.updates.close()
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     @property
     def url(self) -> str:

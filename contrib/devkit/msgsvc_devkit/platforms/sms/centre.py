@@ -204,7 +204,7 @@ class FakeSmsCentre:
             writer.close()
 
     async def _deliver_all(self) -> None:
-        """Delivers one after the other; what was not acknowledged comes again."""
+        """Delivers one after the other; what was not acknowledged comes again, unless it is malformed."""
         while True:
             session = next((each for each in self._sessions if each.receives), None)
             if not self._queue or session is None:
@@ -214,7 +214,7 @@ class FakeSmsCentre:
             answer = session.request(wire.DELIVER, self._queue[0].body)
             try:
                 async with asyncio.timeout(REDELIVERY_S):
-                    if await answer == wire.OK:
+                    if await answer in {wire.OK, wire.BAD_LENGTH}:
                         self._queue.popleft()
                     else:
                         await asyncio.sleep(REFUSED_S)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from aiohttp import ClientSession, web
 
 from msgsvc_devkit.platforms.sms.people import Person
+from msgsvc_devkit.web_servers import stop
 
 #: The account's key, and the key of the signatures of its webhooks.
 API_KEY, SIGNATURE_KEY = "fake-api-key-0123456789", "fake-signature-key-0123456789"
@@ -127,7 +128,7 @@ class FakeSmsProvider:
         self._released.set()
         self._released = asyncio.Event()
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
             self._runner = None
 
     # ---- calls ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
 from msgsvc_devkit.platforms.telegram.people import Person
+from msgsvc_devkit.web_servers import stop
 
 Key = RSAKey | ECKey
 
@@ -150,7 +151,7 @@ class FakeTelegramLogin:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await stop(self._runner)
 
     @web.middleware
     async def _note(self, request: web.Request, handler: Any) -> web.StreamResponse:

@@ -26,19 +26,19 @@ ALONE = frozenset({"code", "pre"})
 
 
 def units(text: str) -> int:
-    """The length in UTF-16 code units, as Telegram counts."""
+    """The length in UTF-16 code units, in which Telegram counts offsets of entities."""
     return sum(2 if ord(character) > 0xFFFF else 1 for character in text)
 
 
 def check_text(text: str) -> None:
     if not text.strip():
         raise bad_request("message text is empty")
-    if units(text) > MAX_TEXT:
+    if len(text) > MAX_TEXT:
         raise bad_request("message is too long")
 
 
 def check_caption(text: str) -> None:
-    if units(text) > MAX_CAPTION:
+    if len(text) > MAX_CAPTION:
         raise bad_request("message caption is too long")
 
 

@@ -19,6 +19,7 @@ from msgsvc_devkit.platforms.telegram.limits import Limits
 from msgsvc_devkit.platforms.telegram.methods import MAX_FILE_BYTES, Methods
 from msgsvc_devkit.platforms.telegram.parameters import METHODS, check_parameters
 from msgsvc_devkit.platforms.telegram.people import Person
+from msgsvc_devkit.web_servers import stop
 
 #: Maximum bytes that Telegram fetches by URL (Bot API, "Sending files").
 MAX_FETCHED = {"photo": 5 * 1024 * 1024, "video": 20 * 1024 * 1024, "document": 20 * 1024 * 1024}
@@ -162,7 +163,7 @@ class FakeTelegram:
 
     async def kill(self) -> None:
         """Crashes the server, with calls in flight; its state is kept for `restart`."""
-        await self._runner.cleanup()
+        await stop(self._runner)
 
     async def restart(self) -> None:
         """Listens on the same port again."""
@@ -182,7 +183,7 @@ class FakeTelegram:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._session.close()
-        await self._runner.cleanup()
+        await stop(self._runner)
 
     def _serve(self, bot: FakeBot) -> FakeBot:
         self._bots[bot.token] = bot

@@ -76,6 +76,21 @@ class UpdateQueue:
         self.put({"update_id": update_id, **content})
         return update_id
 
+    @property
+    def sent_ids(self) -> list[int]:
+        """The ids of all updates so far, oldest first."""
+        return list(self._sent)
+
+    @property
+    def confirmed_ids(self) -> list[int]:
+        """Those that the bot has confirmed."""
+        waiting = {_id_of(update) for update in self._waiting}
+        return [update_id for update_id in self._sent if update_id not in waiting]
+
+    def sent(self, update_id: int) -> dict[str, Any]:
+        """An update as it was sent."""
+        return self._sent[update_id]
+
     def repeat(self, update_id: int, times: int = 1) -> None:
         """Sends an update again, as after a lost response."""
         self._again += [self._sent[update_id]] * times

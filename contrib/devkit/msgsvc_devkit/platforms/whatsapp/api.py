@@ -26,7 +26,7 @@ MOST_BYTES = 110 * 1024 * 1024
 BODY: web.RequestKey[Any] = web.RequestKey("body", object)
 
 #: Fields of a phone number that can be asked for (Graph API, WhatsApp Business Phone Number). The fake has
-#: values for the first five of them.
+#: values for the first five of them, and for the health.
 FIELDS = frozenset(
     {
         "id",
@@ -135,6 +135,7 @@ class _Api:
             "display_phone_number": platform.display_phone_number,
             "verified_name": platform.verified_name,
             "quality_rating": "GREEN",
+            "health_status": _health_of(platform),
         }
         webhooks = {
             "phone_number": platform.webhooks.override,
@@ -200,6 +201,24 @@ class _Api:
         if file is None:
             return web.Response(status=404)
         return web.Response(body=file.content, content_type=file.mime_type.partition(";")[0])
+
+
+def _health_of(platform: "FakeWhatsApp") -> dict[str, Any]:
+    """Whether messages are taken ("Messaging Health Status")."""
+    number = {"entity_type": "PHONE_NUMBER", "id": platform.phone_number_id}
+    number["can_send_message"] = "AVAILABLE"
+    account: dict[str, Any] = {"entity_type": "WABA", "id": "102290129340398"}
+    account["can_send_message"] = "BLOCKED" if platform.unpaid else "AVAILABLE"
+    if platform.unpaid:
+        account["errors"] = [
+            {
+                "error_code": 141006,
+                "error_description": "There is an error with the payment method. This will block"
+                " business initiated conversations.",
+                "possible_solution": "Please add a new payment method to the account.",
+            }
+        ]
+    return {"can_send_message": account["can_send_message"], "entities": [number, account]}
 
 
 def _json(body: bytes) -> Any:

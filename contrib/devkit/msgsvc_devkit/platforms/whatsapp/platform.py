@@ -21,9 +21,11 @@ from msgsvc_devkit.platforms.whatsapp.refusals import (
     Refused,
     opted_out,
     undeliverable,
+    unpaid,
     window_closed,
 )
 from msgsvc_devkit.platforms.whatsapp.webhooks import Webhooks
+from msgsvc_devkit.web_servers import stop
 
 #: The defaults: a token, an app's secret, and a phone number with its id.
 TOKEN, APP_SECRET = "EAAJB-fake-token", "0fake1app2secret3"
@@ -47,9 +49,11 @@ class FakeWhatsApp:
         self.templates: dict[tuple[str, str], str] = {}
         #: Templates of the category marketing, which users can opt out of.
         self.marketing: set[str] = set()
-        #: Whether a closed window is told by the call itself. As a rule the platform accepts the message,
-        #: and tells by a status that it was not delivered.
+        #: Whether the call itself fails for a closed window or an unpaid bill. As a rule the platform
+        #: accepts the message, and tells by a status that it was not delivered.
         self.refuses_at_once = False
+        #: Whether the account's bill is unpaid: no message is delivered, and the number's health says so.
+        self.unpaid = False
         #: Whether the webhook is told what became of messages.
         self.tells_statuses = True
         #: All requests of the business, in the order of arrival.
@@ -87,7 +91,7 @@ class FakeWhatsApp:
     async def kill(self) -> None:
         """Crashes the server, with calls in flight; its state is kept for `restart`."""
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     async def restart(self) -> None:
         """Listens on the same port again."""
@@ -96,7 +100,7 @@ class FakeWhatsApp:
     async def stop(self) -> None:
         await self.webhooks.close()
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop(self._runner)
 
     @property
     def url(self) -> str:
@@ -204,7 +208,7 @@ class FakeWhatsApp:
         self._check_files(body)
         shown = self._shown(body, self._message_id())
         failure = self._failure(person, shown)
-        if failure is not None and failure.code == 131047 and self.refuses_at_once:
+        if failure is not None and failure.code in {131042, 131047} and self.refuses_at_once:
             raise failure
         if failure is None:
             person.messages.append(shown)
@@ -282,6 +286,8 @@ class FakeWhatsApp:
 
     def _failure(self, person: Person, shown: Shown) -> Refused | None:
         """Why an accepted message is not delivered."""
+        if self.unpaid:
+            return unpaid()
         if person.has_blocked:
             return undeliverable()
         if shown.template is None:

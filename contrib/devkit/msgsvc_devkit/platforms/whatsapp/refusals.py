@@ -72,6 +72,15 @@ def undeliverable() -> Refused:
     return Refused(400, 131026, "Message undeliverable")
 
 
+def unpaid() -> Refused:
+    return Refused(
+        400,
+        131042,
+        "Business eligibility payment issue",
+        "Message failed to send because there were one or more errors related to your payment method.",
+    )
+
+
 def opted_out() -> Refused:
     return Refused(
         400,

@@ -26,6 +26,8 @@ class Webhooks:
         self.all: list[dict[str, Any]] = []
         #: How often the platform sends each call, as if responses had been lost.
         self.repeats = 1
+        #: Bodies that are held back; None if each is sent at once.
+        self.held: list[dict[str, Any]] | None = None
         #: Statuses of the webhook's responses, in order; 0 is no response.
         self.answers: list[int] = []
         self._calls: set[asyncio.Task[None]] = set()
@@ -55,6 +57,9 @@ class Webhooks:
 
     def tell(self, body: dict[str, Any]) -> None:
         """Calls the webhook with this body, after the earlier calls."""
+        if self.held is not None:
+            self.held.append(body)
+            return
         self.all.append(body)
         if not self.url:
             return

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_auth.callbacks import with_code
-from msgsvc_auth.dashboard.words import TONES, identities, statuses
+from msgsvc_auth.dashboard.labels import TONES, identities, statuses
 from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.messengers import messenger_name
@@ -23,11 +23,32 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard import (
+    EventChart,
+    EventSeries,
+    EventTile,
+    Nav,
+    PageContext,
+    Pages,
+    Redirect,
+    Render,
+)
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
 
-pages = Pages("auth", package="msgsvc_auth.dashboard")
+pages = Pages(
+    "auth",
+    package="msgsvc_auth.dashboard",
+    tiles=[EventTile(lambda _: _("Sign-ins"), "auth.completed")],
+    charts=[
+        EventChart(
+            "logins",
+            lambda _: _("Sign-ins"),
+            [EventSeries(lambda _: _("Signed in"), "auth.completed")],
+            order=20,
+        )
+    ],
+)
 
 
 @pages.get(
@@ -77,7 +98,12 @@ async def new_link(page: PageContext) -> Render:
     return Render("link.html", {"link": None, "addresses": None, **_proofs(page, ())})
 
 
-@pages.post("/sign-in/links/new", access="project:write", form_page=new_link)
+@pages.post(
+    "/sign-in/links/new",
+    access="project:write",
+    form_page=new_link,
+    title=lambda _: _("Sign-in link created"),
+)
 async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
     link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
@@ -97,7 +123,12 @@ async def link(
     return Render("link.html", values)
 
 
-@pages.post("/sign-in/links/{slug}", access="project:write", form_page=link)
+@pages.post(
+    "/sign-in/links/{slug}",
+    access="project:write",
+    form_page=link,
+    title=lambda _: _("Sign-in link changed"),
+)
 async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
@@ -105,13 +136,17 @@ async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
-@pages.post("/sign-in/links/{slug}/delete", access="project:write")
+@pages.post(
+    "/sign-in/links/{slug}/delete",
+    access="project:write",
+    title=lambda _: _("Sign-in link deleted"),
+)
 async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     await static_links.delete(page.tx, page.project_id, page.params["slug"])
     return Redirect(page.url("/sign-in"), page._("Deleted."))
 
 
-@pages.post("/sign-in/try", access="project:write")
+@pages.post("/sign-in/try", access="project:write", title=lambda _: _("Sign-in tried"))
 async def begin_trial(
     page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
 ) -> Render:
@@ -144,7 +179,12 @@ async def trial(
     return Render(template, {**values, "links": [], "qr": []})
 
 
-@pages.post("/sign-in/try/{session_id}", access="project:write", form_page=trial)
+@pages.post(
+    "/sign-in/try/{session_id}",
+    access="project:write",
+    form_page=trial,
+    title=lambda _: _("Code of a trial exchanged"),
+)
 async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """Exchanges the code like the site's server, and shows the response."""
     session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])

@@ -25,6 +25,7 @@ from msgsvc_auth.hosted.sites import Sites
 from msgsvc_core.kernel.errors import Forbidden, RateLimitProject, ValidationFailed
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages import page_endpoint
+from msgsvc_core.pages.posting import posted_values
 from msgsvc_core.projects.page_brand import set_page_brand
 
 #: Bytes of a form's body: an address, and what a browser adds.
@@ -86,8 +87,8 @@ class AddressPages:
         held: BrowserSignIn,
         offer: AddressOffer,
     ) -> Response:
-        async with request.form(max_files=0, max_fields=4, max_part_size=FORM_BYTES) as form:
-            typed = str(form.get("address") or "")[:MAX_ADDRESS_LENGTH].strip()
+        form = await posted_values(request, max_bytes=FORM_BYTES, max_values=4)
+        typed = str(form.get("address") or "")[:MAX_ADDRESS_LENGTH].strip()
         fault: Fault | None = None if typed else "empty"
         wait_s = None
         if fault is None:

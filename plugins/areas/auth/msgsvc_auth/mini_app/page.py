@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgsvc_core.pages import NO_DEVICES
 from msgsvc_core.projects.branding import PageBrand
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Page:
                 f"{name} {where}" for name, where in policy.items()
             ),
             "Referrer-Policy": "no-referrer",
+            "Permissions-Policy": NO_DEVICES,
             "X-Content-Type-Options": "nosniff",
             "Cache-Control": "no-store",
         }

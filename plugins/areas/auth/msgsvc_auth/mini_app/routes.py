@@ -27,7 +27,7 @@ HTML = "text/html; charset=utf-8"
 router = Router(area="auth")
 
 
-@router.get(PATH, public=True, media_type="text/html")
+@router.get(PATH, public=True, media_type="text/html", error_pages=(404,))
 async def mini_app_page(
     ctx: Context,
     slug: NamedLink,

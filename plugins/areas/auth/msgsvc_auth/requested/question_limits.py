@@ -14,7 +14,7 @@ WINDOW_S = 3600
 class QuestionLimits:
     """Keeps a person from being worn down until they press Yes (MITRE ATT&CK T1621), and from being flooded.
 
-    Counted in the transaction that asks, as sessions are (decision 0061).
+    Counted in the transaction that asks, as sessions are (decision 0003).
     """
 
     def __init__(self, *, clock: Clock, settings: AuthSettings) -> None:

@@ -5,8 +5,8 @@ from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.guarantees import proves
 from msgsvc_auth.models import NewSession
 from msgsvc_auth.service import SignIn
-from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.kernel.i18n import Texts

@@ -20,7 +20,7 @@ from msgsvc_auth.requested.pages import RequestedPages
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import Capabilities, ChannelKind, ChannelUser, InvalidMiniApp, MiniAppUser
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound, RateLimitProject, ValidationFailed
 from msgsvc_core.plugins.hookspecs import hookimpl

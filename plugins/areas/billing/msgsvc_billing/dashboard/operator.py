@@ -66,7 +66,12 @@ async def account(
     )
 
 
-@pages.post("/billing/{account_id}/grant", access="installation:operate", form_page=account)
+@pages.post(
+    "/billing/{account_id}/grant",
+    access="installation:operate",
+    form_page=account,
+    title=lambda _: _("Credits added"),
+)
 async def grant(page: PageContext, billing: Billing) -> Redirect:
     given = page.form.text("credits").strip()
     try:
@@ -79,7 +84,12 @@ async def grant(page: PageContext, billing: Billing) -> Redirect:
     return Redirect(_url(page), notice=page._("Credits added."))
 
 
-@pages.post("/billing/{account_id}/plan", access="installation:operate", form_page=account)
+@pages.post(
+    "/billing/{account_id}/plan",
+    access="installation:operate",
+    form_page=account,
+    title=lambda _: _("Plan changed"),
+)
 async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
     await billing.change_plan(page.tx, account_id, plan)

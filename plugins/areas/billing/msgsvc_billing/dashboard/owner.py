@@ -7,6 +7,7 @@ from msgsvc_billing.dashboard.chart import DAYS, chart_of
 from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import Billing
 from msgsvc_billing.statements import Statements
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database, Tx
@@ -72,7 +73,7 @@ async def ledger_lines(page: PageContext, statements: Statements) -> Render:
 
 @pages.get("/billing/ledger/export", access="project:own", holds_connection=False)
 async def export_ledger(
-    page: PageContext, db: Database, clock: Clock, statements: Statements
+    page: PageContext, db: Database, clock: Clock, statements: Statements, exports: Exports
 ) -> Download | Redirect:
     if page.plan is not None and not page.plan.csv_export:
         said = page._("Your plan has no CSV export; a larger plan does.")
@@ -82,7 +83,8 @@ async def export_ledger(
     if wanted is None:
         raise NotFound("nobody pays for this project, so there is no ledger")
     day = to_rfc3339(clock.now_ms()).partition("T")[0]
-    return Download(statements.csv(wanted), f"credits-{day}.csv")
+    stream = exports.start(page.project_id, statements.csv(wanted))
+    return Download(stream, f"credits-{day}.csv")
 
 
 async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFilter | None:

@@ -40,11 +40,21 @@ def declare(pages: Pages) -> None:
     pages.post("/broadcasts/new", access="project:write", read_only=True)(change)
     pages.post("/broadcasts/preview", access="project:write", read_only=True)(preview)
     pages.get("/broadcasts/testers", access="project:write")(testers)
-    pages.post("/broadcasts/test", access="project:write", form_page=compose)(send_test)
+    pages.post(
+        "/broadcasts/test",
+        access="project:write",
+        form_page=compose,
+        title=lambda _: _("Test of a broadcast sent"),
+    )(send_test)
     pages.post("/broadcasts/review", access="project:write", form_page=compose, read_only=True)(
         review
     )
-    pages.post("/broadcasts", access="project:write", form_page=compose)(start)
+    pages.post(
+        "/broadcasts",
+        access="project:write",
+        form_page=compose,
+        title=lambda _: _("Broadcast started"),
+    )(start)
 
 
 async def compose(

@@ -40,11 +40,36 @@ def declare(pages: Pages) -> None:
     pages.get("/broadcasts/{job_id}/progress", access="project:read")(progress)
     pages.get("/broadcasts/{job_id}/variants", access="project:read")(variants)
     pages.get("/broadcasts/{job_id}/recipients", access="project:read")(recipients)
-    pages.post("/broadcasts/{job_id}/pause", access="project:write", form_page=broadcast)(pause)
-    pages.post("/broadcasts/{job_id}/resume", access="project:write", form_page=broadcast)(resume)
-    pages.post("/broadcasts/{job_id}/cancel", access="project:write", form_page=broadcast)(cancel)
-    pages.post("/broadcasts/{job_id}/resend", access="project:write", form_page=broadcast)(resend)
-    pages.post("/broadcasts/{job_id}/winner", access="project:write", form_page=broadcast)(winner)
+    pages.post(
+        "/broadcasts/{job_id}/pause",
+        access="project:write",
+        form_page=broadcast,
+        title=lambda _: _("Broadcast paused"),
+    )(pause)
+    pages.post(
+        "/broadcasts/{job_id}/resume",
+        access="project:write",
+        form_page=broadcast,
+        title=lambda _: _("Broadcast resumed"),
+    )(resume)
+    pages.post(
+        "/broadcasts/{job_id}/cancel",
+        access="project:write",
+        form_page=broadcast,
+        title=lambda _: _("Broadcast cancelled"),
+    )(cancel)
+    pages.post(
+        "/broadcasts/{job_id}/resend",
+        access="project:write",
+        form_page=broadcast,
+        title=lambda _: _("Broadcast resent"),
+    )(resend)
+    pages.post(
+        "/broadcasts/{job_id}/winner",
+        access="project:write",
+        form_page=broadcast,
+        title=lambda _: _("Winner of a broadcast chosen"),
+    )(winner)
     pages.card(access="project:read", order=40)(card)
 
 

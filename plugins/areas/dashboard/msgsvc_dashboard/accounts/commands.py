@@ -152,8 +152,8 @@ class _Parts:
 
 
 @asynccontextmanager
-async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
-    async with opened(config) as service:
+async def _opened(config: Path | None, *, may_create: bool = False) -> AsyncIterator[_Parts]:
+    async with opened(config, may_create=may_create) as service:
         if "dashboard" not in service.settings.plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name dashboard")
         yield _Parts(
@@ -167,13 +167,20 @@ async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
 
 
 async def create_account(
-    config: Path | None, email: str, name: str, operator: bool, password: str | None
+    config: Path | None,
+    email: str,
+    name: str,
+    operator: bool,
+    password: str | None,
+    *,
+    may_create: bool = False,
 ) -> tuple[Account, str | None]:
-    """Creates an account; without a password, also a one-time sign-in link, valid for an hour.
+    """Creates an account; without a password, also a one-time sign-in link, valid for an hour. The database
+    is created too if it `may_create` one.
 
-    Raises what `Service.open_database` raises, and `Conflict` if the email has an account.
+    Raises what `opened` raises, and `Conflict` if the email has an account.
     """
-    async with _opened(config) as parts:
+    async with _opened(config, may_create=may_create) as parts:
         hashed = None
         if password is not None:
             hashed = await parts.passwords.hashed(password, email)

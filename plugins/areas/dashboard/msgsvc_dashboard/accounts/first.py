@@ -10,7 +10,9 @@ async def create_first_account(config: Path, email: str) -> str:
     from msgsvc_dashboard.accounts.commands import create_account  # noqa: PLC0415 - typer is the command line's alone
 
     name = email.partition("@")[0]
-    _, link = await create_account(config, email, name, operator=True, password=None)
+    _, link = await create_account(
+        config, email, name, operator=True, password=None, may_create=True
+    )
     return f"{email} runs it; once it serves, sign in within an hour: {link}"
 
 

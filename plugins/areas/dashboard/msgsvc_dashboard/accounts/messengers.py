@@ -1,9 +1,9 @@
 """Sign-in to the dashboard with a messenger that was linked to the account before.
 
-A member's link to a messenger (`service.member_links`) gives no access to an account: it is created by
+A member's link to a messenger (`MemberLinks`) gives no access to an account: it is created by
 managers of a project, who could open it themselves and take over the account. Nor does a press that a user
 was talked into: the bot offers three numbers, and the right one is on the page of the waiting browser
-(docs/decisions/0064-dashboard-number-matching.md).
+(docs/decisions/0005-sign-in.md).
 """
 
 from collections.abc import Sequence

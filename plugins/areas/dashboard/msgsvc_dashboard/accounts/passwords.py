@@ -1,12 +1,12 @@
 """Passwords: argon2id with OWASP's parameters, in threads, without timing side channels."""
 
 import asyncio
-import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from msgsvc_core.kernel.errors import Unavailable, ValidationFailed
+from msgsvc_core.kernel.unicode_text import normalized
 from msgsvc_dashboard.accounts.common_passwords import COMMON
 from msgsvc_dashboard.settings import AccountSettings
 
@@ -33,11 +33,11 @@ BUSY_S = 5
 def check_password(password: str, email: str) -> str:
     """The password in normalized form. Raises `ValidationFailed` for one that is easily guessed."""
     text = normal(password)
-    if len(text) < SHORTEST:
+    if text is not None and len(text) < SHORTEST:
         raise ValidationFailed(
             "must have at least {minimum} characters", field="password", minimum=SHORTEST
         )
-    if len(text) > LONGEST:
+    if text is None or len(text) > LONGEST:
         raise ValidationFailed(
             "must have at most {limit} characters", field="password", limit=LONGEST
         )
@@ -51,9 +51,10 @@ def check_password(password: str, email: str) -> str:
     return text
 
 
-def normal(password: str) -> str:
-    """Unicode normalization: some keyboards enter an accent as a separate character."""
-    return unicodedata.normalize("NFKC", password)
+def normal(password: str) -> str | None:
+    """Unicode normalization: some keyboards enter an accent as a separate character. None for what is longer
+    than any password."""
+    return normalized("NFKC", password)
 
 
 class Passwords:
@@ -71,7 +72,7 @@ class Passwords:
         """Whether it is that password. Takes as long where there is none to compare with, so that the
         time does not tell which emails have accounts. Raises `Unavailable`."""
         text = normal(password)
-        if len(text) > LONGEST:
+        if text is None or len(text) > LONGEST:
             text, kept = "", None
         return await self._run(lambda: self._fits(kept, text))
 

@@ -8,6 +8,7 @@ from msgsvc_dashboard.developers import (
     keys,
     project,
     searching,
+    shelf,
 )
 from msgsvc_dashboard.developers.area import pages
 
@@ -20,4 +21,5 @@ __all__ = [
     "pages",
     "project",
     "searching",
+    "shelf",
 ]

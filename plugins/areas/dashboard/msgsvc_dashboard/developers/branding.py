@@ -34,6 +34,7 @@ async def branding(page: PageContext, branding: ProjectBranding) -> Render:
     access="project:write",
     form_page=branding,
     upload_bytes=UPLOAD_BYTES + FORM_BYTES,
+    title=lambda _: _("Branding changed"),
 )
 async def change_branding(page: PageContext, branding: ProjectBranding) -> Redirect:
     await branding.update(page.tx, page.project_id, _typed(page))
@@ -46,7 +47,7 @@ async def change_branding(page: PageContext, branding: ProjectBranding) -> Redir
     return Redirect(page.url("/branding"), page._("Saved."))
 
 
-@pages.post("/branding-preview", access="project:read", read_only=True)
+@pages.post("/branding-preview", access="project:write", read_only=True)
 async def branding_preview(page: PageContext, branding: ProjectBranding) -> Render:
     """How a sign-in page looks with the values of the form; the logo is the stored one."""
     found = await branding.get(page.tx, page.project_id)

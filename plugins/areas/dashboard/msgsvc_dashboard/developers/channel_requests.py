@@ -10,7 +10,12 @@ from msgsvc_dashboard.developers.area import pages
 from msgsvc_dashboard.developers.channels import new_channel
 
 
-@pages.post("/channels/requests/new", access="project:write", form_page=new_channel)
+@pages.post(
+    "/channels/requests/new",
+    access="project:write",
+    form_page=new_channel,
+    title=lambda _: _("Bot requested from a messenger"),
+)
 async def request_channel(page: PageContext, channel_requests: ChannelRequests) -> Redirect:
     body = validate(
         CreateChannelRequestBody,

@@ -5,11 +5,13 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.fields import SettingField, fields_of, read_fields
+from msgsvc_core.channels.health.problems import ChannelTroubles
 from msgsvc_core.channels.project_channels.models import CreateChannelBody, UpdateChannelBody
 from msgsvc_core.channels.project_channels.requests import ChannelRequests
 from msgsvc_core.channels.project_channels.service import ProjectChannels
-from msgsvc_core.channels.reception_health import ReceptionHealth
+from msgsvc_core.channels.reception.health import ReceptionHealth
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.shelf import Shelf
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.kernel.errors import NotFound
@@ -20,6 +22,7 @@ TONES = {
     "working": "good",
     "stopped": "bad",
     "unavailable": "warn",
+    "paused": "warn",
     "broken": "bad",
     "receiving": "good",
     "interrupted": "bad",
@@ -36,6 +39,7 @@ async def channels(
     own_channels: ProjectChannels,
     all_channels: Channels,
     reception_health: ReceptionHealth,
+    channel_troubles: ChannelTroubles,
 ) -> Render:
     found = await own_channels.page(
         page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
@@ -46,6 +50,10 @@ async def channels(
         "own": await own_channels.answers(page.tx, found),
         "shared": shared,
         "kinds": all_channels.kinds.for_projects,
+        "troubles": {
+            each.channel: each.kind
+            for each in await channel_troubles.of_project(page.tx, page.project_id)
+        },
         "receptions": await reception_health.shown(page.tx, shared),
         "tones": TONES,
         "words": _words(page),
@@ -72,7 +80,12 @@ async def new_channel(
     return Render("channel_new.html", values)
 
 
-@pages.post("/channels/new", access="project:write", form_page=new_channel)
+@pages.post(
+    "/channels/new",
+    access="project:write",
+    form_page=new_channel,
+    title=lambda _: _("Channel created"),
+)
 async def create_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
@@ -92,24 +105,32 @@ async def create_channel(
 
 @pages.get("/channels/{name}", access="project:read")
 async def channel(
-    page: PageContext, own_channels: ProjectChannels, all_channels: Channels
+    page: PageContext, own_channels: ProjectChannels, all_channels: Channels, shelves: Shelf
 ) -> Render:
     name = page.params["name"]
     found = await own_channels.get(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
-    since = answer.reception and answer.reception.since
+    since, paused_until = answer.reception and answer.reception.since, answer.paused_until
+    set_aside = await shelves.count(page.tx, [answer.channel_id])
     values = {
         "channel": answer,
         "interrupted_since_ms": since and from_rfc3339(since),
+        "paused_until_ms": paused_until and from_rfc3339(paused_until),
         "fields": _fields(page, all_channels, answer.plugin),
         "tones": TONES,
         "words": _words(page),
         "health": None,
+        "set_aside": set_aside.get(answer.channel_id, 0),
     }
     return Render("channel.html", values)
 
 
-@pages.post("/channels/{name}", access="project:write", form_page=channel)
+@pages.post(
+    "/channels/{name}",
+    access="project:write",
+    form_page=channel,
+    title=lambda _: _("Channel changed"),
+)
 async def change_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
@@ -124,7 +145,12 @@ async def change_channel(
     return Redirect(page.url(f"/channels/{name}"), page._("Saved."))
 
 
-@pages.post("/channels/{name}/check", access="project:write", holds_connection=False)
+@pages.post(
+    "/channels/{name}/check",
+    access="project:write",
+    holds_connection=False,
+    title=lambda _: _("Channel checked"),
+)
 async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
@@ -138,7 +164,7 @@ async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Red
     return Redirect(page.url(f"/channels/{name}"), said)
 
 
-@pages.post("/channels/{name}/delete", access="project:write")
+@pages.post("/channels/{name}/delete", access="project:write", title=lambda _: _("Channel deleted"))
 async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     await own_channels.delete(page.tx, page.project_id, name)
@@ -162,6 +188,7 @@ def _words(page: PageContext) -> dict[str, str]:
         "working": page._("Working"),
         "stopped": page._("Blocked by the messenger"),
         "unavailable": page._("The messenger is not responding"),
+        "paused": page._.pgettext("channel", "Paused"),
         "broken": page._("Can't start"),
         "receiving": page._("Receiving"),
         "interrupted": page._("Not receiving"),

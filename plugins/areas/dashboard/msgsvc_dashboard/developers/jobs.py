@@ -49,13 +49,23 @@ async def job(page: PageContext) -> Render:
     return Render("job.html", values)
 
 
-@pages.post("/jobs/{job_id}/retry", access="installation:operate", form_page=job)
+@pages.post(
+    "/jobs/{job_id}/retry",
+    access="installation:operate",
+    form_page=job,
+    title=lambda _: _("Job retried"),
+)
 async def retry_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.retry(page.tx, page.params["job_id"])
     return Redirect(page.url("/operator/jobs"), page._("It will run in a second or two."))
 
 
-@pages.post("/jobs/{job_id}/discard", access="installation:operate", form_page=job)
+@pages.post(
+    "/jobs/{job_id}/discard",
+    access="installation:operate",
+    form_page=job,
+    title=lambda _: _("Job discarded"),
+)
 async def discard_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.discard(page.tx, page.params["job_id"])
     return Redirect(page.url("/operator/jobs"), page._("Removed."))

@@ -54,7 +54,9 @@ async def new_key(page: PageContext, areas: KeyAreas) -> Render:
     return Render("key_new.html", values)
 
 
-@pages.post("/keys", access="project:write", form_page=new_key)
+@pages.post(
+    "/keys", access="project:write", form_page=new_key, title=lambda _: _("API key created")
+)
 async def create_key(
     page: PageContext, projects: Projects, areas: KeyAreas, settings: Settings
 ) -> Render:
@@ -73,7 +75,7 @@ async def create_key(
     return Render("key_secret.html", {"key": key, "secret": secret, "samples": samples})
 
 
-@pages.post("/keys/{key_id}/revoke", access="project:write")
+@pages.post("/keys/{key_id}/revoke", access="project:write", title=lambda _: _("API key revoked"))
 async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
     await projects.revoke_key_in(page.tx, page.project_id, page.params["key_id"])
     return Redirect(page.url("/keys"), page._("Revoked. Requests with this key are now refused."))

@@ -7,7 +7,8 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.i18n import Localized, Translate
 from msgsvc_core.mailings.links import PATH
-from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
+from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 
@@ -17,24 +18,27 @@ from msgsvc_dashboard.developers.area import pages
     access="project:read",
     nav=Nav("Settings", icon="gear", group="project", order=90, also=("/branding",)),
 )
-async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
+async def project(
+    page: PageContext, projects: Projects, settings: Settings, overview: ProjectOverview
+) -> Render:
     found = await projects.get(page.tx, page.project_id)
     texts = await projects.texts(page.tx, page.project_id)
-    limits = LimitsAnswer.of(settings.limits)
+    limits = overview.limits.model_dump()
+    limits |= limits.pop("plugins")
     values = {
         "project": found,
         "welcome": _by_language(page, texts.welcome),
         "farewell": _by_language(page, texts.farewell),
-        "limits": [
-            (name, _limit(page._, name), value) for name, value in limits.model_dump().items()
-        ],
+        "limits": [(name, _limit(page._, name), value) for name, value in limits.items()],
         "langs": page.languages,
         "links_at": f"{settings.base_url}{PATH}",
     }
     return Render("project.html", values)
 
 
-@pages.post("/settings", access="project:write", form_page=project)
+@pages.post(
+    "/settings", access="project:write", form_page=project, title=lambda _: _("Settings changed")
+)
 async def change_project(page: PageContext, projects: Projects) -> Redirect:
     body = validate(
         ProjectBody,
@@ -63,6 +67,16 @@ def _limit(_: Translate, name: str) -> str:
         "attributes_bytes": _("Bytes of a subscriber's attributes"),
         "batch_messages": _("Messages of one batch"),
         "event_properties_bytes": _("Bytes of an event's properties"),
+        "routes": _("Routes"),
+        "route_steps": _("Steps of a route"),
+        "broadcast_recipients": _("Recipients of a broadcast"),
+        "broadcast_ids": _("IDs that an audience may name"),
+        "bulk_action_subscribers": _("Subscribers of one bulk action"),
+        "import_rows": _("Rows of an imported file"),
+        "auth.sessions_per_hour": _("Sign-ins per hour"),
+        "forms.forms_per_project": _("Forms"),
+        "scheduling.open_records": _("Scheduled and recurring messages that wait"),
+        "webhooks.endpoints_per_project": _("Webhooks"),
     }.get(name, name)
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from msgsvc_core.api.exports import ExportResponse, ExportStream
 from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
@@ -229,8 +230,7 @@ def _download(download: Download) -> Response:
         c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in download.filename
     )
     disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(download.filename)}"
-    return StreamingResponse(
-        download.pieces,
-        media_type=download.media_type,
-        headers={**_headers(), "Content-Disposition": disposition},
-    )
+    pieces, headers = download.pieces, {**_headers(), "Content-Disposition": disposition}
+    if isinstance(pieces, ExportStream):
+        return ExportResponse(pieces, media_type=download.media_type, headers=headers)
+    return StreamingResponse(pieces, media_type=download.media_type, headers=headers)

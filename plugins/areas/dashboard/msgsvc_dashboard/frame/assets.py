@@ -1,8 +1,8 @@
 """Stylesheets and scripts, at URLs that change with their content, so that browsers can cache them."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,20 +29,13 @@ class Assets:
     @cached_property
     def version(self) -> str:
         """A digest of all files."""
-        digest = hashlib.sha256()
-        for file in self._files():
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-        return digest.hexdigest()[:16]
+        return _digest(tuple(folder for _, folder in sorted(self._folders.items())))
 
     def routes(self) -> list[BaseRoute]:
         return [
             Mount(f"{ROOT}/_static/{self.version}/{name}", _KeptFiles(directory=folder))
             for name, folder in self._folders.items()
         ]
-
-    def _files(self) -> Iterator[Path]:
-        for _, folder in sorted(self._folders.items()):
-            yield from sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 class _KeptFiles(CompressedFiles):
@@ -54,6 +47,16 @@ class _KeptFiles(CompressedFiles):
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return response
+
+
+@cache
+def _digest(folders: tuple[Path, ...]) -> str:
+    # Services of a process have the same files, and reading them takes longer than building the routes.
+    digest = hashlib.sha256()
+    for folder in folders:
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _folders(areas: Sequence[Pages]) -> dict[str, Path]:

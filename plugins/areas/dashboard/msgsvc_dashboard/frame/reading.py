@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qs
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -10,7 +9,7 @@ from starlette.requests import Request
 from msgsvc_core.api.body import read_body
 from msgsvc_core.dashboard import PostedFile, PostedForm
 from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
-from msgsvc_core.pages import check_text, file_name, posted_parts
+from msgsvc_core.pages import check_text, file_name, posted_parts, urlencoded_pairs
 
 #: Values of one form: the builder of forms has the most.
 MOST_VALUES = 5000
@@ -23,10 +22,13 @@ MOST_FILES = 20
 
 
 @asynccontextmanager
-async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[PostedForm]:
+async def reading(
+    request: Request, upload_bytes: int | None, text_bytes: int = MOST_TEXT_BYTES
+) -> AsyncIterator[PostedForm]:
     """The submitted values; their files are deleted after the response.
 
-    `upload_bytes` is the maximum of a body with files; None accepts none. Raises `BadRequest`,
+    `upload_bytes` is the maximum of a body with files; None accepts none. `text_bytes` is that of a body
+    without. Raises `BadRequest`,
     `ValidationFailed` and `PayloadTooLarge`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -42,14 +44,10 @@ async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[P
         return
     if kind not in {"application/x-www-form-urlencoded", ""}:
         raise BadRequest("must be that of a form", field="Content-Type")
-    declared = request.headers.get("content-length", "0")
-    raw = await read_body(request.receive, declared, MOST_TEXT_BYTES)
-    try:
-        values = parse_qs(raw.decode(), keep_blank_values=True, max_num_fields=MOST_VALUES)
-    except ValueError:
-        raise BadRequest(
-            "must be UTF-8, with at most {limit} values", field="body", limit=MOST_VALUES
-        ) from None
+    raw = await read_body(request, text_bytes)
+    values: dict[str, list[str]] = {}
+    for name, text in await urlencoded_pairs(raw, max_values=MOST_VALUES):
+        values.setdefault(name, []).append(text)
     for name, texts in values.items():
         _check([name, *texts])
     yield PostedForm(values)

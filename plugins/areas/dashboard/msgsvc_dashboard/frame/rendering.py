@@ -41,7 +41,7 @@ class Renderer:
             pass_context,
         )
 
-        from msgsvc_dashboard.frame.speaking import (  # noqa: PLC0415 - comes with jinja2
+        from msgsvc_dashboard.frame.template_texts import (  # noqa: PLC0415 - comes with jinja2
             COMPILED,
             AreaLoader,
             OwnTexts,

@@ -2,7 +2,7 @@
 
 from msgsvc_dashboard.overview import page, problems
 from msgsvc_dashboard.overview.area import pages
-from msgsvc_dashboard.overview.counting import COUNTED, Counts
+from msgsvc_dashboard.overview.counting import Counts
 from msgsvc_dashboard.overview.jobs import FoldJob
 
-__all__ = ["COUNTED", "Counts", "FoldJob", "page", "pages", "problems"]
+__all__ = ["Counts", "FoldJob", "page", "pages", "problems"]

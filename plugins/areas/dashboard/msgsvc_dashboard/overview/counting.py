@@ -1,28 +1,15 @@
 """Counts events as they are emitted, so that no page counts messages."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_dashboard.overview import store
-
-#: The events that figures and charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
-COUNTED = frozenset(
-    {
-        "auth.completed",
-        "broadcast.completed",
-        "delivery.failed",
-        "delivery.success",
-        "delivery.unknown",
-        "otp.sent",
-        "otp.verified",
-        "subscription.created",
-        "subscription.deleted",
-    }
-)
 
 #: Stored beside the events: how many subscribers a project had at the end of a day.
 ACTIVE = "subscribers.active"
@@ -37,10 +24,20 @@ _FIRST_DAY = date(1970, 1, 1)
 
 
 class Counts:
-    """The number of events in a project, by day in UTC and by hour."""
+    """The number of events in a project, by day in UTC and by hour. `shown` finds the areas whose charts and
+    tiles say what is counted."""
 
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, clock: Clock, shown: Callable[[], Iterable[Pages]]) -> None:
         self._clock = clock
+        self._find_shown = shown
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The events that are counted; `delivery.unknown` stands for those of `delivery.failed` in doubt."""
+        areas = list(self._find_shown())
+        charts = {one.event for area in areas for chart in area.charts for one in chart.series}
+        tiles = {name for area in areas for tile in area.tiles for name in (tile.event, tile.of)}
+        return frozenset(charts | {name for name in tiles if name is not None})
 
     @property
     def today(self) -> date:
@@ -54,9 +51,9 @@ class Counts:
     async def count(self, tx: Tx, events: Sequence[Event]) -> None:
         """Adds those that are counted, in the transaction in which they happened."""
         found = Counter(
-            (event.project_id, event.occurred_at_ms // HOUR_MS, _counted_as(event))
+            (event.project_id, event.occurred_at_ms // HOUR_MS, name)
             for event in events
-            if event.name in COUNTED
+            if (name := _counted_as(event)) in self.names
         )
         if found:
             await store.add(tx, found)
@@ -106,8 +103,13 @@ class Counts:
 
 
 def _counted_as(event: Event) -> str:
-    in_doubt = event.name == "delivery.failed" and event.data.get("status") == "unknown"
-    return "delivery.unknown" if in_doubt else event.name
+    """The name under which an event is counted. A skipped message is not counted: nobody tried to deliver
+    it."""
+    if event.name != "delivery.failed":
+        return event.name
+    return {"unknown": "delivery.unknown", "skipped": "delivery.skipped"}.get(
+        str(event.data.get("status")), event.name
+    )
 
 
 def last_days(today: date, days: int) -> list[date]:

@@ -4,18 +4,19 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.dashboard import EventSeries, Nav, PageContext, Render
 from msgsvc_core.events import Events
+from msgsvc_core.kernel.i18n import titled
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.area import pages
 from msgsvc_dashboard.overview.charts import Chart, Series
-from msgsvc_dashboard.overview.counting import ACTIVE, COUNTED, Counts, last_days
+from msgsvc_dashboard.overview.counting import ACTIVE, Counts, last_days
 from msgsvc_dashboard.overview.steps import first_steps
 from msgsvc_dashboard.overview.tiles import Level, Tile
-from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
+from msgsvc_dashboard.sign_in.lockout import has_no_way_back
 
 #: Days that the figures are of; the first is what a reader gets who has not chosen. One day is the last 24
 #: hours, by hour.
@@ -47,7 +48,7 @@ async def overview(
     messenger_sign_in: MessengerSignIn,
     subscribers: Subscribers,
 ) -> Render:
-    days, known = _period(page), _known(events)
+    days, known = _period(page), sorted(counts.names)
     times: Sequence[date] | Sequence[int]
     if days == 1:
         found = await counts.by_hour(page.tx, page.project_id, known, 2 * 24)
@@ -55,7 +56,7 @@ async def overview(
     else:
         found = await counts.by_day(page.tx, page.project_id, known, 2 * days)
         times = last_days(counts.today, days)
-    charts = _charts(page, found, times)
+    charts = _charts(page, site, found, times)
     return Render(
         "overview.html",
         {
@@ -63,7 +64,7 @@ async def overview(
             "charts": charts,
             "tiles": [
                 await _active(page, counts, subscribers, max(days, 2)),
-                *_tiles(page, found),
+                *_tiles(page, site, found),
             ],
             "figures": await site.figures(page),
             "problems": await site.problems(page),
@@ -83,11 +84,6 @@ def _period(page: PageContext) -> int:
     return next((days for days in PERIODS if str(days) == asked), PERIODS[0])
 
 
-def _known(events: Events) -> list[str]:
-    """The counted events that this service has at all."""
-    return sorted(COUNTED & {*events.catalogue, "delivery.unknown"})
-
-
 async def _active(page: PageContext, counts: Counts, subscribers: Subscribers, days: int) -> Level:
     """Of many subscribers the number of the last hour: they are not counted for each view."""
     found = await counts.by_day(page.tx, page.project_id, [ACTIVE], 2 * days)
@@ -98,17 +94,17 @@ async def _active(page: PageContext, counts: Counts, subscribers: Subscribers, d
     return Level(page._("Active subscribers"), values, page.url("/subscribers", status="active"))
 
 
-def _tiles(page: PageContext, found: Mapping[str, Sequence[int]]) -> list[Tile]:
-    """The key figures of what this service has."""
+def _tiles(page: PageContext, site: Site, found: Mapping[str, Sequence[int]]) -> list[Tile]:
+    """The key figures of the core, then those of areas."""
     _ = page._
-    sent, none = found["delivery.success"], [0] * len(found["delivery.success"])
+    sent = found["delivery.success"]
     ended = [
         sum(one)
         for one in zip(sent, found["delivery.failed"], found["delivery.unknown"], strict=True)
     ]
     may_list = page.may("project:read")
     messages = page.url("/messages") if may_list else ""
-    tiles = [
+    return [
         Tile(_("New subscribers"), found["subscription.created"], url=page.url("/subscribers")),
         Tile(_("Messages delivered"), sent, url=messages),
         Tile(
@@ -117,38 +113,31 @@ def _tiles(page: PageContext, found: Mapping[str, Sequence[int]]) -> list[Tile]:
             ended,
             url=page.url("/messages", status="failed") if may_list else "",
         ),
+        *(
+            Tile(titled(_, tile.title), found[tile.event], found[tile.of] if tile.of else None)
+            for area in site.areas
+            for tile in area.tiles
+        ),
     ]
-    if "auth.completed" in found:
-        tiles.append(Tile(_("Sign-ins"), found["auth.completed"]))
-    if "otp.sent" in found:
-        verified = found.get("otp.verified", none)
-        tiles.append(Tile(_("Codes entered"), verified, found["otp.sent"]))
-    return tiles
 
 
 def _charts(
-    page: PageContext, found: Mapping[str, Sequence[int]], times: Sequence[date] | Sequence[int]
+    page: PageContext,
+    site: Site,
+    found: Mapping[str, Sequence[int]],
+    times: Sequence[date] | Sequence[int],
 ) -> list[Chart]:
-    """One for each kind of event that this service has at all."""
-    _ = page._
-    wanted = [
-        ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
-        ("sends", "", "delivery.failed", _("Failed"), "third"),
-        ("sends", "", "delivery.unknown", _("Unknown"), "fourth"),
-        ("logins", _("Sign-ins"), "auth.completed", _("Signed in"), "first"),
-        ("broadcasts", _("Broadcasts"), "broadcast.completed", _("Completed"), "second"),
-        ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
-        ("people", "", "subscription.deleted", _("Unsubscribes"), "fourth"),
+    """Those of all areas, in their order."""
+    may_list = page.may("project:read")
+
+    def series(declared: EventSeries) -> Series:
+        event = declared.event
+        url = page.url("/messages", **LISTS[event]) if may_list and event in LISTS else ""
+        values = found[event][-len(times) :]
+        return Series(titled(page._, declared.title), declared.style, values, url)
+
+    declared = [chart for area in site.areas for chart in area.charts]
+    return [
+        Chart(chart.name, titled(page._, chart.title), times, [*map(series, chart.series)])
+        for chart in sorted(declared, key=lambda chart: chart.order)
     ]
-    charts: list[Chart] = []
-    for name, title, event, label, style in wanted:
-        if event not in found:
-            continue
-        listed = page.may("project:read") and event in LISTS
-        url = page.url("/messages", **LISTS[event]) if listed else ""
-        series = Series(label, style, found[event][-len(times) :], url)
-        if title:
-            charts.append(Chart(name, title, times, [series]))
-        else:
-            charts[-1] = Chart(name, charts[-1].title, times, [*charts[-1].series, series])
-    return charts

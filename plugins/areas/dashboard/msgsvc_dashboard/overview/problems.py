@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels.troubles import ChannelTrouble, ChannelTroubles, TroubleKind
+from msgsvc_core.channels.health.problems import ChannelTrouble, ChannelTroubles, TroubleKind
 from msgsvc_core.dashboard import PageContext, Problem
 from msgsvc_core.jobs import inspection
 from msgsvc_core.kernel.clock import DAY_MS, MINUTE_MS
@@ -65,8 +65,14 @@ def _problem(page: PageContext, trouble: ChannelTrouble) -> Problem:
             "A message has waited for {count} minutes.",
             trouble.waited_ms // MINUTE_MS,
         )
-    # An outage and a limit pass by themselves; a channel that only is late works.
-    passes = trouble.kind in {"unavailable", "limited", "late"}
+    elif trouble.kind == "paused":
+        text = page._.ngettext(
+            "The messenger asked to wait for {count} more minute.",
+            "The messenger asked to wait for {count} more minutes.",
+            -(-trouble.wait_ms // MINUTE_MS),
+        )
+    # An outage, a pause and a limit pass by themselves; a channel that only is late works.
+    passes = trouble.kind in {"unavailable", "paused", "limited", "late"}
     return Problem(
         _titles(page, trouble.channel)[trouble.kind],
         text,
@@ -85,6 +91,7 @@ def _titles(page: PageContext, channel: str) -> dict[TroubleKind, str]:
         "unavailable": _(
             "The messenger of {channel} can't be reached; messages wait.", channel=channel
         ),
+        "paused": _("{channel} is paused; messages wait.", channel=channel),
         "interrupted": _("{channel} receives nothing.", channel=channel),
         "limited": _("A limit stops messages of {channel}; they fail.", channel=channel),
         "late": _("{channel} sends late.", channel=channel),

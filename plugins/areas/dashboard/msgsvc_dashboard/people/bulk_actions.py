@@ -14,14 +14,19 @@ from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.export import chosen_to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
+from msgsvc_dashboard.people.filters import older, read_filters
 from msgsvc_dashboard.people.permissions import typed_count
 from msgsvc_dashboard.people.subscribers import FILTERS, may_export, subscribers
 
 
-@pages.post("/subscribers/bulk", access="project:write", form_page=subscribers)
+@pages.post(
+    "/subscribers/bulk",
+    access="project:write",
+    form_page=subscribers,
+    title=lambda _: _("Bulk action started"),
+)
 async def start_bulk_action(
     page: PageContext,
     bulk_actions: BulkActions,
@@ -31,7 +36,7 @@ async def start_bulk_action(
     contacts: VerifiedContacts,
 ) -> Redirect | Download:
     form = page.form
-    filters, refused = asked(page, SubscriberFilters, *FILTERS)
+    filters, refused = read_filters(page, SubscriberFilters, *FILTERS)
     if refused:
         raise refused
     who, action = form.text("who"), form.text("action")
@@ -70,7 +75,7 @@ def _export(page: PageContext, who: str, chosen: Download) -> Redirect | Downloa
 
 @pages.get("/subscribers/bulk", access="customers:read")
 async def bulk_action_list(page: PageContext, bulk_actions: BulkActions) -> Render:
-    query, refused = asked(page, PageQuery)
+    query, refused = read_filters(page, PageQuery)
     found = await bulk_actions.page(page.tx, page.project_id, query)
     shown, cursor = query.cut(found, lambda bulk: bulk.bulk_action_id)
     return Render(
@@ -78,7 +83,7 @@ async def bulk_action_list(page: PageContext, bulk_actions: BulkActions) -> Rend
         {
             "bulk_actions": shown,
             "refused": refused,
-            "words": words,
+            "words": labels,
             "next": older(page, "/subscribers/bulk", cursor),
         },
     )
@@ -88,11 +93,14 @@ async def bulk_action_list(page: PageContext, bulk_actions: BulkActions) -> Rend
 async def bulk_action(page: PageContext, bulk_actions: BulkActions) -> Render:
     bulk = await bulk_actions.get(page.tx, page.project_id, page.params["bulk_action_id"])
     template = "bulk_action_state.html" if page.fragment == "state" else "bulk_action.html"
-    return Render(template, {"bulk": bulk, "words": words})
+    return Render(template, {"bulk": bulk, "words": labels})
 
 
 @pages.post(
-    "/subscribers/bulk/{bulk_action_id}/confirm", access="project:write", form_page=bulk_action
+    "/subscribers/bulk/{bulk_action_id}/confirm",
+    access="project:write",
+    form_page=bulk_action,
+    title=lambda _: _("Bulk action confirmed"),
 )
 async def confirm_bulk_action(page: PageContext, bulk_actions: BulkActions) -> Redirect:
     total = typed_count(page.form.text("confirmed"))
@@ -105,7 +113,10 @@ async def confirm_bulk_action(page: PageContext, bulk_actions: BulkActions) -> R
 
 
 @pages.post(
-    "/subscribers/bulk/{bulk_action_id}/cancel", access="project:write", form_page=bulk_action
+    "/subscribers/bulk/{bulk_action_id}/cancel",
+    access="project:write",
+    form_page=bulk_action,
+    title=lambda _: _("Bulk action cancelled"),
 )
 async def cancel_bulk_action(page: PageContext, bulk_actions: BulkActions) -> Redirect:
     bulk_action_id = page.params["bulk_action_id"]

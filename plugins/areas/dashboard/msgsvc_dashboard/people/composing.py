@@ -10,14 +10,15 @@ from msgsvc_core.dashboard.people import search_people
 from msgsvc_core.dashboard.previewing import TriedMessage
 from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError, NotFound
-from msgsvc_core.messages.bodies import Content, SendBody
+from msgsvc_core.messages.bodies import SendBody
+from msgsvc_core.messages.content import Content
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.content import read_variables
 from msgsvc_dashboard.people.declared import message_pages as pages
 from msgsvc_dashboard.people.messages import receiver
@@ -64,7 +65,7 @@ class ComposeForm:
                 "default_lang": self._default_lang,
                 "tried": tried,
                 "given": page.form,
-                "words": words,
+                "words": labels,
             },
         )
 
@@ -117,7 +118,7 @@ async def compose(page: PageContext, compose_form: ComposeForm) -> Render:
 async def people(page: PageContext, compose_form: ComposeForm) -> Render:
     """Search results for a recipient, shown below the field."""
     found = await compose_form.search(page)
-    return Render("compose_people.html", {"found": found, "words": words})
+    return Render("compose_people.html", {"found": found, "words": labels})
 
 
 @pages.post("/messages/new/preview", access="customers:write", read_only=True)
@@ -129,7 +130,9 @@ async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     return await compose_form.shown(page, tried)
 
 
-@pages.post("/messages/new", access="customers:write", form_page=compose)
+@pages.post(
+    "/messages/new", access="customers:write", form_page=compose, title=lambda _: _("Message sent")
+)
 async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Redirect:
     form = page.form
     given: dict[str, Any] = {
@@ -142,7 +145,9 @@ async def send(page: PageContext, billing: BillingGate, messages: Messages) -> R
     else:
         given |= MessageForm(form).content()
     await billing.check(page.project_id, MESSAGE, page.tx)
-    message = await messages.queue(page.tx, page.project_id, validate(SendBody, given))
+    message = await messages.queue(
+        page.tx, page.project_id, validate(SendBody, given), by_person="template" not in given
+    )
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (
         f"/messages/{message.message_id}"

@@ -43,7 +43,12 @@ async def preview(
     return _form(channels, found, page.form, tried)
 
 
-@pages.post("/messages/{message_id}/edit", access="project:write", form_page=editor)
+@pages.post(
+    "/messages/{message_id}/edit",
+    access="project:write",
+    form_page=editor,
+    title=lambda _: _("Message changed"),
+)
 async def edit(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     body = validate(EditBody, MessageForm(page.form).content())
@@ -52,7 +57,12 @@ async def edit(page: PageContext, messages: Messages) -> Redirect:
     return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The edit is being sent."))
 
 
-@pages.post("/messages/{message_id}/delete", access="project:write", form_page=message)
+@pages.post(
+    "/messages/{message_id}/delete",
+    access="project:write",
+    form_page=message,
+    title=lambda _: _("Message deleted"),
+)
 async def delete(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     page.note(message=message_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
@@ -11,9 +12,9 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.imports import PeopleImports
 from msgsvc_core.subscribers.imports.models import ImportQuery
 from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
+from msgsvc_dashboard.people.filters import older, read_filters
 
 #: Bytes of a form with a file: the most that `limits.import_bytes` can be, and the other fields.
 UPLOAD_BYTES = 104_857_600 + 16_384
@@ -21,7 +22,7 @@ UPLOAD_BYTES = 104_857_600 + 16_384
 
 @pages.get("/subscribers/imports", access="customers:read")
 async def import_list(page: PageContext, imports: PeopleImports, channels: Channels) -> Render:
-    query, refused = asked(page, PageQuery)
+    query, refused = read_filters(page, PageQuery)
     found = await imports.page(page.tx, page.project_id, query)
     shown, cursor = query.cut(found, lambda one: one.import_id)
     return Render(
@@ -29,7 +30,7 @@ async def import_list(page: PageContext, imports: PeopleImports, channels: Chann
         {
             "imports": shown,
             "refused": refused,
-            "words": words,
+            "words": labels,
             "channels": [channel.name for channel in channels.list_for_project(page.project_id)],
             "most_mib": imports.most_bytes / 1_048_576,
             "next": older(page, "/subscribers/imports", cursor),
@@ -43,6 +44,7 @@ async def import_list(page: PageContext, imports: PeopleImports, channels: Chann
     form_page=import_list,
     upload_bytes=UPLOAD_BYTES,
     holds_connection=False,
+    title=lambda _: _("Import started"),
 )
 async def start_import(
     page: PageContext, imports: PeopleImports, db: Database, audit: Audit
@@ -83,21 +85,29 @@ async def start_import(
 async def one_import(page: PageContext, imports: PeopleImports) -> Render:
     found = await imports.get(page.tx, page.project_id, page.params["import_id"])
     template = "import_state.html" if page.fragment == "state" else "import.html"
-    return Render(template, {"found": found, "words": words})
+    return Render(template, {"found": found, "words": labels})
 
 
 @pages.get(
     "/subscribers/imports/{import_id}/report", access="project:write", holds_connection=False
 )
-async def import_report(page: PageContext, imports: PeopleImports, db: Database) -> Download:
+async def import_report(
+    page: PageContext, imports: PeopleImports, db: Database, exports: Exports
+) -> Download:
     import_id = page.params["import_id"]
     async with db.read() as tx:
         # Before the response begins.
         await imports.get(tx, page.project_id, import_id)
-    return Download(imports.report(db, page.project_id, import_id), f"{import_id}.csv")
+    pieces = imports.report(db, page.project_id, import_id)
+    return Download(exports.start(page.project_id, pieces), f"{import_id}.csv")
 
 
-@pages.post("/subscribers/imports/{import_id}/cancel", access="project:write", form_page=one_import)
+@pages.post(
+    "/subscribers/imports/{import_id}/cancel",
+    access="project:write",
+    form_page=one_import,
+    title=lambda _: _("Import cancelled"),
+)
 async def cancel_import(page: PageContext, imports: PeopleImports) -> Redirect:
     import_id = page.params["import_id"]
     found = await imports.cancel(page.tx, page.project_id, import_id)

@@ -22,7 +22,12 @@ async def invite(
     )
 
 
-@pages.post("/invite", access="project:write", form_page=invite)
+@pages.post(
+    "/invite",
+    access="project:write",
+    form_page=invite,
+    title=lambda _: _("Subscription link created"),
+)
 async def make_link(
     page: PageContext,
     all_links: SubscriptionLinks,

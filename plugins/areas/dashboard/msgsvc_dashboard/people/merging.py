@@ -8,7 +8,7 @@ from msgsvc_core.kernel.errors import InvalidExternalId, SubscriberNotFound
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.people import People
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
 
 #: The field in which the other person is searched for.
@@ -36,7 +36,7 @@ async def merge_preview(page: PageContext, all_subscribers: Subscribers, people:
             "both": [channel for channel, here, there in rows if here and there],
             "searched": searched,
             "found": found if other else _others(found, ending),
-            "words": words,
+            "words": labels,
         },
     )
 
@@ -51,7 +51,12 @@ async def merge_found(page: PageContext, all_subscribers: Subscribers, people: P
     return Render("merge_found.html", {"name": FIELD, "searched": searched, "found": others})
 
 
-@pages.post("/subscribers/{subscriber_id}/merge", access="project:write", form_page=merge_preview)
+@pages.post(
+    "/subscribers/{subscriber_id}/merge",
+    access="project:write",
+    form_page=merge_preview,
+    title=lambda _: _("People merged"),
+)
 async def merge(page: PageContext, people: People) -> Redirect:
     subscriber_id = page.params["subscriber_id"]
     merged = await people.merge_subscriber(

@@ -9,11 +9,12 @@ from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
 from msgsvc_core.messages.bodies import MessageQuery
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
+from msgsvc_core.routing.models import SkippedReason
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.asking import asked
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import message_pages as pages
+from msgsvc_dashboard.people.filters import read_filters
 
 FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "batch_id")
 
@@ -27,7 +28,7 @@ async def messages(
     page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
 ) -> Render:
     project_id = page.project_id
-    query, refused = asked(page, MessageQuery, *FILTERS)
+    query, refused = read_filters(page, MessageQuery, *FILTERS)
     found: list[Message] = []
     walk = ListWalk(page, "/messages", FILTERS)
     try:
@@ -48,9 +49,9 @@ async def messages(
             "given": given,
             "is_filtered": any(given.values()),
             "walk": walk,
-            "words": words,
+            "words": labels,
             "statuses": STATUSES,
-            "reasons": [str(reason) for reason in Reason],
+            "reasons": [str(reason) for reason in (*Reason, *SkippedReason)],
             "channels": [channel.name for channel in channels.list_for_project(project_id)],
         },
     )
@@ -73,7 +74,7 @@ async def message(
         {
             "message": found,
             "person": await receiver(page, subscribers, found.subscriber_id),
-            "words": words,
+            "words": labels,
             "previews": all_messages.previews(project_id, shown, [found.channel]),
             "metadata": json.dumps(found.metadata, ensure_ascii=False, indent=2)
             if found.metadata

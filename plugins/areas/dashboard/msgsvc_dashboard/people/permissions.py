@@ -7,7 +7,7 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody, UpdatePermissionBody
 from msgsvc_core.subscribers.permissions.service import Permissions
-from msgsvc_dashboard.people import words
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.content import by_language, read_text
 from msgsvc_dashboard.people.declared import permission_pages as pages
 
@@ -23,7 +23,7 @@ async def permissions(
     project_id = page.project_id
     found = await all_permissions.list_all(page.tx, project_id)
     counted = await all_permissions.count_active_roughly(
-        page.tx, project_id, found, words.MOST_COUNTED + 1
+        page.tx, project_id, found, labels.MOST_COUNTED + 1
     )
     return Render(
         "permissions.html",
@@ -31,7 +31,7 @@ async def permissions(
             "permissions": found,
             "active": counted,
             "most": settings.limits.permissions,
-            "words": words,
+            "words": labels,
             "default_lang": settings.default_lang,
         },
     )
@@ -54,7 +54,12 @@ async def permission(page: PageContext, all_permissions: Permissions, settings: 
     )
 
 
-@pages.post("/permissions", access="project:write", form_page=permissions)
+@pages.post(
+    "/permissions",
+    access="project:write",
+    form_page=permissions,
+    title=lambda _: _("Permission created"),
+)
 async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     form = page.form
     body = validate(
@@ -72,7 +77,12 @@ async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     return Redirect(page.url("/permissions"), notice=page._("Permission created."))
 
 
-@pages.post("/permissions/{permission_key}", access="project:write", form_page=permission)
+@pages.post(
+    "/permissions/{permission_key}",
+    access="project:write",
+    form_page=permission,
+    title=lambda _: _("Permission changed"),
+)
 async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     form, key = page.form, page.params["permission_key"]
     body = validate(
@@ -89,7 +99,12 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     return Redirect(page.url("/permissions"), notice=page._("Saved."))
 
 
-@pages.post("/permissions/{permission_key}/delete", access="project:write", form_page=permission)
+@pages.post(
+    "/permissions/{permission_key}/delete",
+    access="project:write",
+    form_page=permission,
+    title=lambda _: _("Permission deleted"),
+)
 async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = typed_count(page.form.text("confirmed"))

@@ -12,8 +12,8 @@ from msgsvc_core.kernel.errors import ApiError, Conflict
 from msgsvc_core.kernel.i18n import explained
 from msgsvc_core.routing.models import CreateRouteBody, RouteStep, UpdateRouteBody
 from msgsvc_core.routing.service import Routes
-from msgsvc_dashboard.people.asking import asked, older
 from msgsvc_dashboard.people.declared import route_pages as pages
+from msgsvc_dashboard.people.filters import older, read_filters
 from msgsvc_dashboard.people.route_form import RouteForm
 
 _STEP = re.compile(r"steps\[(\d+)\]\.?")
@@ -21,7 +21,7 @@ _STEP = re.compile(r"steps\[(\d+)\]\.?")
 
 @pages.get("/routes", access="project:read", nav=Nav("Routes", "sort", group="sending", order=40))
 async def routes(page: PageContext, all_routes: Routes, channels: Channels) -> Render:
-    query, refused = asked(page, PageQuery)
+    query, refused = read_filters(page, PageQuery)
     found = await all_routes.page(page.tx, page.project_id, query.after, query.fetch_limit)
     these, cursor = query.cut(found, lambda route: route.route_id)
     return Render(
@@ -43,7 +43,9 @@ async def new_route(page: PageContext, all_routes: Routes, channels: Channels) -
     return _form(page, all_routes, channels, form)
 
 
-@pages.post("/routes/new", access="project:write", form_page=new_route)
+@pages.post(
+    "/routes/new", access="project:write", form_page=new_route, title=lambda _: _("Route created")
+)
 async def create_route(page: PageContext, all_routes: Routes) -> Redirect:
     form = RouteForm.posted(page.form, all_routes.most_steps).without_empty()
     body = validate(CreateRouteBody, form.to_body())
@@ -72,7 +74,12 @@ async def route(page: PageContext, all_routes: Routes, channels: Channels) -> Re
     return _form(page, all_routes, channels, form, found.route_id, found.name)
 
 
-@pages.post("/routes/{route_id}", access="project:write", form_page=route)
+@pages.post(
+    "/routes/{route_id}",
+    access="project:write",
+    form_page=route,
+    title=lambda _: _("Route changed"),
+)
 async def change_route(page: PageContext, all_routes: Routes) -> Redirect:
     route_id = page.params["route_id"]
     form = RouteForm.posted(page.form, all_routes.most_steps).without_empty()
@@ -90,7 +97,12 @@ async def change_route(page: PageContext, all_routes: Routes) -> Redirect:
     return Redirect(page.url(f"/routes/{route_id}"), notice=page._("Saved."))
 
 
-@pages.post("/routes/{route_id}/delete", access="project:write", form_page=route)
+@pages.post(
+    "/routes/{route_id}/delete",
+    access="project:write",
+    form_page=route,
+    title=lambda _: _("Route deleted"),
+)
 async def delete_route(page: PageContext, all_routes: Routes) -> Redirect:
     route_id = page.params["route_id"]
     await all_routes.delete(page.tx, page.project_id, route_id)

@@ -13,7 +13,12 @@ from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
 
-@pages.post("/subscribers/{subscriber_id}/edit", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/edit",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber changed"),
+)
 async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     form, subscriber_id = page.form, page.params["subscriber_id"]
     person = await subscribers.get(page.tx, page.project_id, subscriber_id)
@@ -29,14 +34,24 @@ async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("Saved."))
 
 
-@pages.post("/subscribers/{subscriber_id}/split", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/split",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber taken out of a person"),
+)
 async def split(page: PageContext, people: People) -> Redirect:
     found = await people.split(page.tx, page.project_id, page.params["subscriber_id"])
     page.note(subscriber_id=found.subscriber_id)
     return _back(page, page._("Saved."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/add", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/tags/add",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber tagged"),
+)
 async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
@@ -45,7 +60,10 @@ async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
 
 
 @pages.post(
-    "/subscribers/{subscriber_id}/tags/remove", access="project:write", form_page=subscriber
+    "/subscribers/{subscriber_id}/tags/remove",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Tag removed from a subscriber"),
 )
 async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
@@ -54,7 +72,12 @@ async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("Tag removed."))
 
 
-@pages.post("/subscribers/{subscriber_id}/permission", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/permission",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber's permission changed"),
+)
 async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirect:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
@@ -65,7 +88,10 @@ async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirec
 
 
 @pages.post(
-    "/subscribers/{subscriber_id}/unsubscribe", access="project:write", form_page=subscriber
+    "/subscribers/{subscriber_id}/unsubscribe",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber unsubscribed"),
 )
 async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.unsubscribe(
@@ -74,13 +100,23 @@ async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("Unsubscribed. No more messages are sent."))
 
 
-@pages.post("/subscribers/{subscriber_id}/subscribe", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/subscribe",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber subscribed again"),
+)
 async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.resubscribe(page.tx, page.project_id, page.params["subscriber_id"])
     return _back(page, page._("Subscribed again."))
 
 
-@pages.post("/subscribers/{subscriber_id}/erase", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/erase",
+    access="project:write",
+    form_page=subscriber,
+    title=lambda _: _("Subscriber erased"),
+)
 async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
     return Redirect(

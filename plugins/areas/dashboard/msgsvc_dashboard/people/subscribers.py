@@ -2,12 +2,16 @@
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, ListWalk, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
+from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.service import Messages
@@ -18,9 +22,9 @@ from msgsvc_core.subscribers.people import People
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
+from msgsvc_dashboard.people.filters import older, read_filters
 
 FILTERS = (
     "query",
@@ -46,7 +50,7 @@ async def subscribers(
     channels: Channels,
 ) -> Render:
     project_id = page.project_id
-    query, refused = asked(page, SubscriberQuery, *FILTERS)
+    query, refused = read_filters(page, SubscriberQuery, *FILTERS)
     found: list[Subscriber] = []
     walk = ListWalk(page, "/subscribers", FILTERS)
     try:
@@ -67,7 +71,7 @@ async def subscribers(
         {
             "people": people,
             "refused": refused,
-            "words": words,
+            "words": labels,
             "given": given,
             "is_filtered": any(given.values()),
             "walk": walk,
@@ -88,15 +92,17 @@ async def export(
     db: Database,
     all_subscribers: Subscribers,
     contacts: VerifiedContacts,
+    exports: Exports,
 ) -> Download | Redirect:
     if not may_export(page):
         return Redirect(page.url("/subscribers"), notice=page._("CSV export needs a larger plan."))
-    filters, refused = asked(page, SubscriberFilters, *FILTERS)
+    filters, refused = read_filters(page, SubscriberFilters, *FILTERS)
     if refused:
         raise refused
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     pieces = to_csv(db, all_subscribers, contacts, page.project_id, filters)
-    return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
+    stream = exports.start(page.project_id, pieces)
+    return Download(stream, f"subscribers-{now:%Y-%m-%d}.csv")
 
 
 @pages.get("/subscribers/{subscriber_id}", access="customers:read")
@@ -108,11 +114,13 @@ async def subscriber(
     permissions: Permissions,
     settings: Settings,
     people: People,
+    events: Events,
+    outbox: BotOutbox,
 ) -> Render:
     project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
     person = await all_subscribers.get(page.tx, project_id, subscriber_id)
-    query, refused = asked(page, PageQuery)
+    query, refused = read_filters(page, PageQuery)
     moments, cursor = await messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
     return Render(
@@ -120,8 +128,10 @@ async def subscriber(
         {
             "person": person,
             "others": await _others(page, people, person),
+            "withheld": await outbox.withheld_answers(page.tx, person.bot, person.chat_id),
             "refused": refused,
-            "words": words,
+            "words": labels,
+            "event_title": partial(events.title, page._),
             "attributes": attributes,
             "attributes_json": json.dumps(attributes, ensure_ascii=False, indent=2),
             "moments": moments,

@@ -30,7 +30,9 @@ async def new(page: PageContext) -> Render:
     return _form(page, "", given, [], None)
 
 
-@pages.post("/new-template", access="project:write", form_page=new)
+@pages.post(
+    "/new-template", access="project:write", form_page=new, title=lambda _: _("Template created")
+)
 async def create(page: PageContext, templates: Templates) -> Redirect:
     given = {"key": page.form.text("key").strip(), **MessageForm(page.form).content()}
     body = validate(CreateTemplateBody, given, languages=page.languages)
@@ -52,7 +54,12 @@ async def template(
     return _form(page, key, given, variables, tried, samples=samples)
 
 
-@pages.post("/templates/{template}", access="project:write", form_page=template)
+@pages.post(
+    "/templates/{template}",
+    access="project:write",
+    form_page=template,
+    title=lambda _: _("Template changed"),
+)
 async def edit(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     given = {"media": None, **MessageForm(page.form).content()}
@@ -62,7 +69,12 @@ async def edit(page: PageContext, templates: Templates) -> Redirect:
     return Redirect(page.url(f"/templates/{key}"), notice=page._("Saved."))
 
 
-@pages.post("/templates/{template}/delete", access="project:write", form_page=template)
+@pages.post(
+    "/templates/{template}/delete",
+    access="project:write",
+    form_page=template,
+    title=lambda _: _("Template deleted"),
+)
 async def delete(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     page.note(template=key)
@@ -70,7 +82,7 @@ async def delete(page: PageContext, templates: Templates) -> Redirect:
     return Redirect(page.url("/templates"), notice=page._("The template is deleted."))
 
 
-@pages.post("/template-preview", access="project:read", read_only=True)
+@pages.post("/template-preview", access="project:write", read_only=True)
 async def preview(page: PageContext, templates: Templates, previews: MessagePreviews) -> Render:
     """A preview of the form's values: as a fragment for htmx, otherwise with the form."""
     written = MessageForm(page.form)

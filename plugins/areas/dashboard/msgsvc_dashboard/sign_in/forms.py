@@ -13,6 +13,9 @@ from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
 
+#: Bytes of a form: anybody can send one.
+FORM_BYTES = 16 * 1024
+
 _PURPOSE = "dashboard sign-in form"
 
 
@@ -33,7 +36,7 @@ class Forms:
         nonce = self._cookies.read(request, FORM)
         if not nonce or not from_here(request):
             raise not_ours()
-        async with reading(request, None) as form:
+        async with reading(request, None, FORM_BYTES) as form:
             given = form.text(CSRF_FIELD)
             if not self._secrets.verify(given, _PURPOSE, nonce):
                 raise not_ours()

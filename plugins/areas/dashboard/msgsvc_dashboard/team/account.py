@@ -45,7 +45,9 @@ async def account(
     )
 
 
-@ACCOUNT.post("/profile", access="account:self", form_page=account)
+@ACCOUNT.post(
+    "/profile", access="account:self", form_page=account, title=lambda _: _("Profile changed")
+)
 async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     form = page.form
     timezone = form.text("timezone")
@@ -61,7 +63,13 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     return Redirect(page.url("/account"), page._("Saved."))
 
 
-@ACCOUNT.post("/password", access="account:self", form_page=account, holds_connection=False)
+@ACCOUNT.post(
+    "/password",
+    access="account:self",
+    form_page=account,
+    holds_connection=False,
+    title=lambda _: _("Password changed"),
+)
 async def change_password(
     page: PageContext,
     passwords: PasswordChanges,
@@ -95,13 +103,23 @@ async def change_password(
     return Redirect(page.url("/account"), done)
 
 
-@ACCOUNT.post("/sessions/{session_id}/end", access="account:self", form_page=account)
+@ACCOUNT.post(
+    "/sessions/{session_id}/end",
+    access="account:self",
+    form_page=account,
+    title=lambda _: _("Session signed out"),
+)
 async def end_session(page: PageContext, accounts: Accounts) -> Redirect:
     await accounts.end_session(page.tx, page.viewer.account_id, page.params["session_id"])
     return Redirect(page.url("/account") + "#sessions", page._("The session is signed out."))
 
 
-@ACCOUNT.post("/sessions/end", access="account:self", form_page=account)
+@ACCOUNT.post(
+    "/sessions/end",
+    access="account:self",
+    form_page=account,
+    title=lambda _: _("Other sessions signed out"),
+)
 async def end_other_sessions(page: PageContext, accounts: Accounts) -> Redirect:
     ended = await accounts.end_others(page.tx, page.viewer.account_id, page.session_id)
     page.note(sessions_ended=ended)

@@ -28,7 +28,12 @@ async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     return Render("accounts.html", {"accounts": listed, "search": search, "older": older})
 
 
-@OPERATOR.post("/accounts", access="installation:operate", form_page=accounts)
+@OPERATOR.post(
+    "/accounts",
+    access="installation:operate",
+    form_page=accounts,
+    title=lambda _: _("Account created"),
+)
 async def create(page: PageContext, all_accounts: Accounts, account_links: AccountLinks) -> Render:
     """The link is shown only once."""
     form = page.form
@@ -42,7 +47,11 @@ async def create(page: PageContext, all_accounts: Accounts, account_links: Accou
     return await _link(page, account_links, account, "password")
 
 
-@OPERATOR.post("/accounts/{account_id}/link", access="installation:operate")
+@OPERATOR.post(
+    "/accounts/{account_id}/link",
+    access="installation:operate",
+    title=lambda _: _("Account link created"),
+)
 async def make_link(
     page: PageContext,
     all_accounts: Accounts,
@@ -58,20 +67,35 @@ async def make_link(
     return await _link(page, account_links, account, wanted)
 
 
-@OPERATOR.post("/accounts/{account_id}/disable", access="installation:operate", form_page=accounts)
+@OPERATOR.post(
+    "/accounts/{account_id}/disable",
+    access="installation:operate",
+    form_page=accounts,
+    title=lambda _: _("Account disabled"),
+)
 async def disable(page: PageContext, all_accounts: Accounts) -> Redirect:
     account_id = _somebody_else(page)
     await all_accounts.set_active(page.tx, account_id, active=False)
     return Redirect(page.url(ACCOUNTS), page._("Disabled: signed out everywhere."))
 
 
-@OPERATOR.post("/accounts/{account_id}/enable", access="installation:operate", form_page=accounts)
+@OPERATOR.post(
+    "/accounts/{account_id}/enable",
+    access="installation:operate",
+    form_page=accounts,
+    title=lambda _: _("Account enabled"),
+)
 async def enable(page: PageContext, all_accounts: Accounts) -> Redirect:
     await all_accounts.set_active(page.tx, page.params["account_id"], active=True)
     return Redirect(page.url(ACCOUNTS), page._("Enabled."))
 
 
-@OPERATOR.post("/accounts/{account_id}/operator", access="installation:operate", form_page=accounts)
+@OPERATOR.post(
+    "/accounts/{account_id}/operator",
+    access="installation:operate",
+    form_page=accounts,
+    title=lambda _: _("Operator rights changed"),
+)
 async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
     """Grants or revokes the operator role."""
     account_id = _somebody_else(page)

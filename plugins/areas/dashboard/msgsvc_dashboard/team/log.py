@@ -11,17 +11,17 @@ from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.models import NO_ACCOUNT, AuditEntry, AuditFilters
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.team import Team
-from msgsvc_dashboard.people.asking import asked
-from msgsvc_dashboard.team.actions import action_title
+from msgsvc_dashboard.people.filters import read_filters
+from msgsvc_dashboard.team.actions import ActionTitles
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
-from msgsvc_dashboard.team.subjects import AREAS, AuditSubjects, titles
+from msgsvc_dashboard.team.subjects import AuditSubjects
 
 #: Filters of a project's audit log.
 FILTERS = ("about", "account_id", "created_after")
 
 
 class AuditQuery(PageQuery):
-    """Filters and paging. `about` is one of `AREAS`; another finds what all do."""
+    """Filters and paging. `about` is an area; an unknown one finds what all do."""
 
     about: str | None = None
     account_id: str | None = None
@@ -38,11 +38,12 @@ async def audit(
     accounts: Accounts,
     projects: Projects,
     subjects: AuditSubjects,
+    titles_of_actions: ActionTitles,
 ) -> Render:
     """Changes of this project, with their authors."""
-    query, refused = asked(page, AuditQuery, *FILTERS)
+    query, refused = read_filters(page, AuditQuery, *FILTERS)
     walk = ListWalk(page, "/audit", FILTERS)
-    filters = AuditFilters(query.account_id, AREAS.get(query.about or "", ()), query.created_after)
+    filters = AuditFilters(query.account_id, subjects.actions_of(query.about), query.created_after)
     found = await all_audit.of_project(
         page.tx,
         page.project_id,
@@ -63,12 +64,12 @@ async def audit(
     return Render(
         "audit.html",
         {
-            "entries": _shown(page, entries, subjects),
+            "entries": _shown(page, entries, titles_of_actions, subjects),
             "refused": refused,
             "walk": walk,
             "given": given,
             "is_filtered": any(given.values()),
-            "areas": [("", page._("All")), *titles(page._).items()],
+            "areas": [("", page._("All")), *subjects.areas(page._).items()],
             "people": [
                 ("", page._("Everyone")),
                 *sorted(people.items(), key=lambda each: each[1]),
@@ -79,7 +80,7 @@ async def audit(
 
 
 @ACCOUNT.get("/log", access="account:self")
-async def own(page: PageContext, all_audit: Audit) -> Render:
+async def own(page: PageContext, all_audit: Audit, titles_of_actions: ActionTitles) -> Render:
     """The user's own changes everywhere, and failed attempts to sign in to the account."""
     query = _query(page)
     found = await all_audit.of_account(
@@ -87,7 +88,9 @@ async def own(page: PageContext, all_audit: Audit) -> Render:
     )
     entries, cursor = query.cut(found, lambda entry: entry.entry_id)
     older = page.url("/account/log", cursor=cursor) if cursor else ""
-    return Render("own_log.html", {"entries": _shown(page, entries), "older": older})
+    return Render(
+        "own_log.html", {"entries": _shown(page, entries, titles_of_actions), "older": older}
+    )
 
 
 def _query(page: PageContext) -> PageQuery:
@@ -96,13 +99,16 @@ def _query(page: PageContext) -> PageQuery:
 
 
 def _shown(
-    page: PageContext, entries: Sequence[AuditEntry], subjects: AuditSubjects | None = None
+    page: PageContext,
+    entries: Sequence[AuditEntry],
+    titles_of_actions: ActionTitles,
+    subjects: AuditSubjects | None = None,
 ) -> list[tuple[AuditEntry, str, str, str]]:
     """Each with what was done, what it noted, and the address of what it was about."""
     return [
         (
             entry,
-            action_title(page._, entry.action),
+            titles_of_actions.title(page._, entry.action),
             _detail(entry),
             subjects.url(page, entry) if subjects is not None else "",
         )

@@ -23,7 +23,7 @@ from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.team.declared import TEAM
-from msgsvc_dashboard.team.words import roles
+from msgsvc_dashboard.team.labels import roles
 
 
 @TEAM.get(
@@ -59,7 +59,9 @@ async def members(
     )
 
 
-@TEAM.post("/members", access="project:write", form_page=members)
+@TEAM.post(
+    "/members", access="project:write", form_page=members, title=lambda _: _("Member invited")
+)
 async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Render:
     """The link is shown only once."""
     form = page.form
@@ -98,7 +100,12 @@ async def member(
     )
 
 
-@TEAM.post("/members/{member_id}", access="project:write", form_page=member)
+@TEAM.post(
+    "/members/{member_id}",
+    access="project:write",
+    form_page=member,
+    title=lambda _: _("Member changed"),
+)
 async def change(page: PageContext, team: Team, all_members: Members) -> Redirect:
     """Name, email and role."""
     project_id = page.project_id
@@ -114,7 +121,12 @@ async def change(page: PageContext, team: Team, all_members: Members) -> Redirec
     return Redirect(page.url(f"/members/{before.member_id}"), page._("Saved."))
 
 
-@TEAM.post("/members/{member_id}/invitation", access="project:write", form_page=member)
+@TEAM.post(
+    "/members/{member_id}/invitation",
+    access="project:write",
+    form_page=member,
+    title=lambda _: _("Member invited"),
+)
 async def invite_again(
     page: PageContext, team: Team, all_members: Members, account_links: AccountLinks
 ) -> Render:
@@ -124,7 +136,12 @@ async def invite_again(
     return _invitation(page, account_links, found, token)
 
 
-@TEAM.post("/members/{member_id}/remove", access="project:write", form_page=member)
+@TEAM.post(
+    "/members/{member_id}/remove",
+    access="project:write",
+    form_page=member,
+    title=lambda _: _("Member removed"),
+)
 async def remove(page: PageContext, team: Team) -> Redirect:
     removed = await team.remove(page.tx, page.project_id, page.params["member_id"], by=_role(page))
     page.note(role=removed.role)
@@ -132,7 +149,12 @@ async def remove(page: PageContext, team: Team) -> Redirect:
     return Redirect(page.url("/members"), notice)
 
 
-@TEAM.post("/members/{member_id}/messenger", access="project:write", form_page=member)
+@TEAM.post(
+    "/members/{member_id}/messenger",
+    access="project:write",
+    form_page=member,
+    title=lambda _: _("Messenger link created"),
+)
 async def link_messenger(
     page: PageContext, team: Team, member_links: MemberLinks, all_channels: Channels
 ) -> Render:
@@ -163,6 +185,7 @@ async def link_messenger(
     "/members/{member_id}/messengers/{subscriber_id}/unlink",
     access="project:write",
     form_page=member,
+    title=lambda _: _("Messenger unlinked"),
 )
 async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Redirect:
     member_id = page.params["member_id"]

@@ -13,7 +13,13 @@ from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
-@ACCOUNT.post("/messengers", access="account:self", form_page=account, holds_connection=False)
+@ACCOUNT.post(
+    "/messengers",
+    access="account:self",
+    form_page=account,
+    holds_connection=False,
+    title=lambda _: _("Messenger link created"),
+)
 async def link(
     page: PageContext,
     messenger_sign_in: MessengerSignIn,
@@ -42,7 +48,12 @@ async def link(
     )
 
 
-@ACCOUNT.post("/messengers/unlink", access="account:self", form_page=account)
+@ACCOUNT.post(
+    "/messengers/unlink",
+    access="account:self",
+    form_page=account,
+    title=lambda _: _("Messenger unlinked"),
+)
 async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")

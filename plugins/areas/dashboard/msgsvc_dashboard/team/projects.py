@@ -4,9 +4,9 @@ from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
+from msgsvc_dashboard.sign_in.lockout import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
-from msgsvc_dashboard.team.words import roles
+from msgsvc_dashboard.team.labels import roles
 
 
 @ACCOUNT.get(
@@ -30,7 +30,9 @@ async def projects(
     )
 
 
-@ACCOUNT.post("/projects", access="account:self", form_page=projects)
+@ACCOUNT.post(
+    "/projects", access="account:self", form_page=projects, title=lambda _: _("Project created")
+)
 async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
     made = await accounts.create_project(page.tx, page.viewer, name)

@@ -23,7 +23,12 @@ async def second_factor(
     return await _shown(page, accounts, settings, all_second_factor)
 
 
-@ACCOUNT.post("/second-factor", access="account:self", form_page=second_factor)
+@ACCOUNT.post(
+    "/second-factor",
+    access="account:self",
+    form_page=second_factor,
+    title=lambda _: _("Two-factor authentication setup started"),
+)
 async def offer(
     page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
 ) -> Render:
@@ -42,7 +47,11 @@ async def offer(
 
 
 @ACCOUNT.post(
-    "/second-factor/confirm", access="account:self", form_page=second_factor, holds_connection=False
+    "/second-factor/confirm",
+    access="account:self",
+    form_page=second_factor,
+    holds_connection=False,
+    title=lambda _: _("Two-factor authentication turned on"),
 )
 async def confirm(
     page: PageContext,
@@ -62,7 +71,11 @@ async def confirm(
 
 
 @ACCOUNT.post(
-    "/second-factor/codes", access="account:self", form_page=second_factor, holds_connection=False
+    "/second-factor/codes",
+    access="account:self",
+    form_page=second_factor,
+    holds_connection=False,
+    title=lambda _: _("Recovery codes renewed"),
 )
 async def renew_codes(
     page: PageContext,
@@ -81,7 +94,11 @@ async def renew_codes(
 
 
 @ACCOUNT.post(
-    "/second-factor/remove", access="account:self", form_page=second_factor, holds_connection=False
+    "/second-factor/remove",
+    access="account:self",
+    form_page=second_factor,
+    holds_connection=False,
+    title=lambda _: _("Two-factor authentication turned off"),
 )
 async def remove(
     page: PageContext,

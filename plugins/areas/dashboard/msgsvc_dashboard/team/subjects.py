@@ -1,42 +1,36 @@
 """What entries of the audit log are about: what the log is filtered by, and the pages they lead to."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from string import Formatter
 from urllib.parse import quote
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.dashboard import Page, PageContext
-from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.i18n import Title, Translate, package_of
 from msgsvc_dashboard.accounts.models import AuditEntry
 
-#: By name, the first parts of the actions about it: of pages, of endpoints and of commands.
-AREAS: Mapping[str, tuple[str, ...]] = {
+#: What the log is filtered by: the first parts of the actions of pages, of endpoints and of commands.
+Parts = tuple[str, ...]
+
+_DASHBOARD = "msgsvc_dashboard"
+
+#: Those of the core and of this plugin, by name.
+OWN: Mapping[str, Parts] = {
     "subscribers": ("subscribers", "tags", "permissions"),
-    "messages": ("messages", "templates", "routes"),
-    "broadcasts": ("broadcasts", "broadcast"),
-    "scheduled": ("scheduling",),
-    "campaigns": ("drip", "drips"),
-    "forms": ("forms",),
-    "tickets": ("helpdesk",),
-    "sign_in": ("auth", "otp", "oidc", "gateways"),
-    "developers": ("developers", "key", "channels", "webhooks"),
+    "messages": ("messages", "templates", "routes", "broadcast"),
+    "developers": ("developers", "key", "channels"),
     "team": ("team", "members", "member", "account"),
-    "project": ("project", "billing", "views"),
+    "project": ("project", "views"),
 }
 
 
 def titles(_: Translate) -> Mapping[str, str]:
-    """What each is called, in the order in which they are offered."""
+    """What each of `OWN` is called."""
     return {
         "subscribers": _("Subscribers"),
         "messages": _("Messages"),
-        "broadcasts": _("Broadcasts"),
-        "scheduled": _("Scheduled messages"),
-        "campaigns": _("Drip campaigns"),
-        "forms": _("Forms"),
-        "tickets": _("Tickets"),
-        "sign_in": _("Sign-in"),
         "developers": _("Developers"),
         "team": _("Team"),
         "project": _("Project"),
@@ -51,9 +45,11 @@ class AuditSubjects:
         *,
         pages: Callable[[], Sequence[Page]],
         endpoints: Callable[[], Sequence[Endpoint]],
+        recorded: Callable[[], Iterable[Mapping[str, Title]]],
     ) -> None:
         self._find_pages = pages
         self._find_endpoints = endpoints
+        self._find_recorded = recorded
 
     def url(self, page: PageContext, entry: AuditEntry) -> str:
         """Its address; empty if it has no page, was deleted by this change, or may not be opened."""
@@ -68,6 +64,50 @@ class AuditSubjects:
                 parts = dict(zip(names, (quote(each, safe="") for each in values), strict=True))
                 return page.url(shown.path.format_map(parts))
         return ""
+
+    def areas(self, _: Translate) -> Mapping[str, str]:
+        """What each area by which the log is filtered is called, in the order of their titles. A plugin is
+        called as its first entry in the navigation."""
+        plugins = {
+            page.area: _[package](page.nav.title)
+            for package, page in self._entries.items()
+            if page.nav is not None
+        }
+        named = {**titles(_), **plugins}
+        return dict(sorted(named.items(), key=lambda each: each[1].casefold()))
+
+    def actions_of(self, name: str | None) -> Parts:
+        """The first parts of the actions of an area; empty for all."""
+        if name is None or name in OWN:
+            return OWN.get(name or "", ())
+        found = [package for package, page in self._entries.items() if page.area == name]
+        return self._parts[found[0]] if found else ()
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Page]:
+        """The first page in the navigation of a project of each other plugin, by its package."""
+        listed = [
+            (page.nav.order, page)
+            for page in self._find_pages()
+            if page.nav is not None and page.access != "installation:operate"
+        ]
+        found: dict[str, Page] = {}
+        for _order, page in sorted(listed, key=lambda each: each[0]):
+            found.setdefault(package_of(page.handler), page)
+        return {package: page for package, page in found.items() if package != _DASHBOARD}
+
+    @cached_property
+    def _parts(self) -> Mapping[str, Parts]:
+        """The first parts of the actions of each plugin, by its package."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for page in self._find_pages():
+            found[package_of(page.handler)].add(page.area)
+        for endpoint in self._find_endpoints():
+            found[package_of(endpoint.handler)].add(endpoint.area)
+        for declared in self._find_recorded():
+            for action, title in declared.items():
+                found[package_of(title)].add(action.partition(".")[0])
+        return {package: tuple(sorted(parts)) for package, parts in found.items()}
 
     @cached_property
     def _shown(self) -> Mapping[tuple[str, ...], Page]:

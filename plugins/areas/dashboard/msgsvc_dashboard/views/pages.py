@@ -9,7 +9,7 @@ from msgsvc_dashboard.views.service import SavedViews
 pages = Pages("views", package="msgsvc_dashboard.people")
 
 
-@pages.post("/views", access="customers:read")
+@pages.post("/views", access="customers:read", title=lambda _: _("View saved"))
 async def save_view(page: PageContext, views: SavedViews) -> Redirect:
     form = page.form
     is_shared = form.checked("shared")
@@ -27,7 +27,7 @@ async def save_view(page: PageContext, views: SavedViews) -> Redirect:
     return Redirect(address(page, view.path, view.query), page._("View saved."))
 
 
-@pages.post("/views/change", access="customers:read")
+@pages.post("/views/change", access="customers:read", title=lambda _: _("View saved"))
 async def change_view(page: PageContext, views: SavedViews) -> Redirect:
     view = await _asked(page, views)
     if page.form.text("name") != view.name:
@@ -43,7 +43,7 @@ async def change_view(page: PageContext, views: SavedViews) -> Redirect:
     return Redirect(address(page, view.path, view.query), page._("View saved."))
 
 
-@pages.post("/views/delete", access="customers:read")
+@pages.post("/views/delete", access="customers:read", title=lambda _: _("View deleted"))
 async def delete_view(page: PageContext, views: SavedViews) -> Redirect:
     view = await _asked(page, views)
     _check(page, view.is_shared)

@@ -12,6 +12,7 @@ from msgsvc_core.channels import (
     MessageReceived,
     Started,
 )
+from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Accounts, MessengerSignIn, PasswordChanges
@@ -267,7 +268,7 @@ async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
         body = AddMemberBody(name="Ann", email=ann.email, role="agent")
         member = await service.members.add(tx, project.project_id, body)
         await service.members.link_account(tx, project.project_id, member.member_id, ann.account_id)
-        payload, _ = await service.member_links.create(
+        payload, _ = await service.get(MemberLinks).create(
             tx, project.project_id, member.member_id, 600
         )
     # Whoever manages the project has that link, and opens it themselves.

@@ -98,10 +98,12 @@ async def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
         ("drop", "/stock/{item_id}/lids/{lid}/drop"),
         ("remove", "/stock/{item_id}/delete"),
     ):
-        pages.post(at, access="project:write")(change(name))
+        pages.post(at, access="project:write", title=lambda _: _("Item changed"))(change(name))
     router.get("/v1/stock/{item_id}")(get_item)
-    router.post("/v1/stock", audited=True)(create_item)
-    subjects = AuditSubjects(pages=lambda: pages.pages, endpoints=lambda: router.endpoints)
+    router.post("/v1/stock", audited=lambda _: _("Item created"))(create_item)
+    subjects = AuditSubjects(
+        pages=lambda: pages.pages, endpoints=lambda: router.endpoints, recorded=list
+    )
     entry = AuditEntry("aud_1", PROJECT, None, None, 0, action, target, {}, "")
     here = page(core, "owner")
 

@@ -15,6 +15,7 @@ from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.overview import Counts
+from msgsvc_dashboard.overview import pages as overview
 from msgsvc_dashboard.people.composing import ComposeForm
 from msgsvc_dashboard.views.service import SavedViews
 from msgsvc_devkit import FakeClock
@@ -40,15 +41,17 @@ async def test_a_delivery_in_doubt_is_counted_apart_from_those_that_failed(
 
 
 async def test_what_no_chart_shows_costs_no_statement() -> None:
-    await Counts(clock=FakeClock()).count(NO_DATABASE, [event("button.clicked")])
+    await Counts(clock=FakeClock(), shown=lambda: [overview]).count(
+        NO_DATABASE, [event("button.clicked")]
+    )
 
 
 async def test_a_chart_has_a_place_for_each_day_and_ends_today(core: MemoryCore, tx: Tx) -> None:
     counts, days_ago = core.get(Counts), [4, 2, 2, 2, 0]
-    await counts.count(tx, [event("auth.completed", days_ago=each) for each in days_ago])
-    by_day = await counts.by_day(tx, PROJECT, ["auth.completed", "delivery.success"], 4)
+    await counts.count(tx, [event("subscription.created", days_ago=each) for each in days_ago])
+    by_day = await counts.by_day(tx, PROJECT, ["subscription.created", "delivery.success"], 4)
 
-    assert by_day == {"auth.completed": [0, 3, 0, 1], "delivery.success": [0, 0, 0, 0]}
+    assert by_day == {"subscription.created": [0, 3, 0, 1], "delivery.success": [0, 0, 0, 0]}
 
 
 async def handle() -> None:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from msgsvc_core.dashboard import PageContext, Pages, Redirect
 from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound, ValidationFailed
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.members.models import AddMemberBody, Member
 from msgsvc_dashboard.frame import Site
@@ -210,13 +211,17 @@ async def test_a_form_carries_the_token_of_its_session(shop: Dashboard) -> None:
 # ---- the site ------------------------------------------------------------------------------------
 
 
+def renamed(_: Translate) -> str:
+    return _("Thing renamed")
+
+
 async def test_a_change_is_in_the_audit_log_with_what_its_handler_noted(shop: Dashboard) -> None:
     async def rename(page: PageContext) -> Redirect:
         page.note(name=page.form.text("name"))
         await shop.core.tags.ensure(page.tx, PROJECT, [page.form.text("name")])
         return Redirect(page.url("/things"))
 
-    shop.area.post("/things", access="project:write")(rename)
+    shop.area.post("/things", access="project:write", title=renamed)(rename)
     answer = await shop.post("/things", name="new")
 
     assert to(answer) == f"{HOME}/things"
@@ -243,7 +248,7 @@ async def test_a_refused_change_leaves_nothing_and_shows_its_page_again(shop: Da
 
     refusal = Conflict("it is taken")
     change = refusing(shop.core, refusal)
-    shop.area.post("/things", access="project:write", form_page=form_page)(change)
+    shop.area.post("/things", access="project:write", form_page=form_page, title=renamed)(change)
     await shop.post("/things")
 
     assert shown == [refusal]
@@ -256,7 +261,7 @@ async def test_a_disabled_project_is_not_changed_and_a_preview_is_no_change(
 ) -> None:
     async with shop.core.db.transaction() as tx:
         await shop.core.projects.switch(tx, PROJECT, active=False)
-    shop.area.post("/things", access="project:write")(handle)
+    shop.area.post("/things", access="project:write", title=renamed)(handle)
     shop.area.post("/preview", access="project:write", read_only=True)(handle)
 
     refused, previewed = await shop.post("/things"), await shop.post("/preview")
@@ -266,7 +271,7 @@ async def test_a_disabled_project_is_not_changed_and_a_preview_is_no_change(
 
 
 async def test_who_was_signed_out_while_they_sent_a_form_changes_nothing(shop: Dashboard) -> None:
-    shop.area.post("/things", access="project:write")(handle)
+    shop.area.post("/things", access="project:write", title=renamed)(handle)
     asked = await shop.form("/things")
     [signed_in] = await shop.ann.sessions()
     receive = asked.receive

@@ -13,7 +13,7 @@ from msgsvc_core.channels import (
     Started,
 )
 from msgsvc_core.channels.failures import ChannelNotReady
-from msgsvc_core.config.settings import Section
+from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound, RateLimitProject, ValidationFailed
 from msgsvc_core.plugins.hookspecs import hookimpl

@@ -19,23 +19,37 @@ Steps = list[dict[str, Any]]
 def declare(pages: Pages) -> None:
     """Registers these pages."""
     pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
-    pages.post("/drips/{drip_id}/steps/new", access="project:write", form_page=new_step)(add_step)
+    pages.post(
+        "/drips/{drip_id}/steps/new",
+        access="project:write",
+        form_page=new_step,
+        title=lambda _: _("Campaign changed"),
+    )(add_step)
     pages.post("/drips/{drip_id}/steps/new/preview", access="project:write", read_only=True)(
         preview_new_step
     )
     pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
-    pages.post("/drips/{drip_id}/steps/{number}", access="project:write", form_page=step)(
-        change_step
-    )
+    pages.post(
+        "/drips/{drip_id}/steps/{number}",
+        access="project:write",
+        form_page=step,
+        title=lambda _: _("Campaign changed"),
+    )(change_step)
     pages.post("/drips/{drip_id}/steps/{number}/preview", access="project:write", read_only=True)(
         preview_step
     )
-    pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", form_page=chain)(
-        move_step
-    )
-    pages.post("/drips/{drip_id}/steps/{number}/remove", access="project:write", form_page=chain)(
-        remove_step
-    )
+    pages.post(
+        "/drips/{drip_id}/steps/{number}/move",
+        access="project:write",
+        form_page=chain,
+        title=lambda _: _("Campaign changed"),
+    )(move_step)
+    pages.post(
+        "/drips/{drip_id}/steps/{number}/remove",
+        access="project:write",
+        form_page=chain,
+        title=lambda _: _("Campaign changed"),
+    )(remove_step)
 
 
 async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:

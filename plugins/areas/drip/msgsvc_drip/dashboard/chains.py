@@ -18,14 +18,36 @@ def declare(pages: Pages) -> None:
     nav = Nav("Drip campaigns", icon="chain", group="sending", order=30)
     pages.get("/drips", access="project:read", nav=nav)(listed)
     pages.get("/drips/new", access="project:write")(compose)
-    pages.post("/drips", access="project:write", form_page=compose)(create)
+    pages.post(
+        "/drips", access="project:write", form_page=compose, title=lambda _: _("Campaign created")
+    )(create)
     pages.post("/drips/preview", access="project:write", read_only=True)(preview)
     pages.get("/drips/{drip_id}", access="project:read")(chain)
     pages.get("/drips/{drip_id}/edit", access="project:write")(edit)
-    pages.post("/drips/{drip_id}/edit", access="project:write", form_page=edit)(change)
-    pages.post("/drips/{drip_id}/pause", access="project:write", form_page=chain)(pause)
-    pages.post("/drips/{drip_id}/resume", access="project:write", form_page=chain)(resume)
-    pages.post("/drips/{drip_id}/delete", access="project:write", form_page=chain)(delete)
+    pages.post(
+        "/drips/{drip_id}/edit",
+        access="project:write",
+        form_page=edit,
+        title=lambda _: _("Campaign changed"),
+    )(change)
+    pages.post(
+        "/drips/{drip_id}/pause",
+        access="project:write",
+        form_page=chain,
+        title=lambda _: _("Campaign paused"),
+    )(pause)
+    pages.post(
+        "/drips/{drip_id}/resume",
+        access="project:write",
+        form_page=chain,
+        title=lambda _: _("Campaign resumed"),
+    )(resume)
+    pages.post(
+        "/drips/{drip_id}/delete",
+        access="project:write",
+        form_page=chain,
+        title=lambda _: _("Campaign deleted"),
+    )(delete)
 
 
 async def get(page: PageContext, drips: Drips) -> Drip:

@@ -19,10 +19,30 @@ def declare(pages: Pages) -> None:
     one = f"{here}/{{enrollment_id}}"
     pages.get(here, access="project:read")(listed)
     pages.get(f"{here}/found", access="project:write")(found_people)
-    pages.post(here, access="project:write", form_page=listed)(enroll)
-    pages.post(f"{one}/pause", access="project:write", form_page=listed)(pause_person)
-    pages.post(f"{one}/resume", access="project:write", form_page=listed)(resume_person)
-    pages.post(f"{one}/cancel", access="project:write", form_page=listed)(cancel_person)
+    pages.post(
+        here,
+        access="project:write",
+        form_page=listed,
+        title=lambda _: _("Subscriber added to a campaign"),
+    )(enroll)
+    pages.post(
+        f"{one}/pause",
+        access="project:write",
+        form_page=listed,
+        title=lambda _: _("Campaign paused for a subscriber"),
+    )(pause_person)
+    pages.post(
+        f"{one}/resume",
+        access="project:write",
+        form_page=listed,
+        title=lambda _: _("Campaign resumed for a subscriber"),
+    )(resume_person)
+    pages.post(
+        f"{one}/cancel",
+        access="project:write",
+        form_page=listed,
+        title=lambda _: _("Campaign ended for a subscriber"),
+    )(cancel_person)
 
 
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:

@@ -32,7 +32,9 @@ async def new_form(page: PageContext) -> Render:
     return _shown(page, Draft.new(page._("Contact us"), page.lang))
 
 
-@pages.post("/forms/new", access="project:write", form_page=new_form)
+@pages.post(
+    "/forms/new", access="project:write", form_page=new_form, title=lambda _: _("Form created")
+)
 async def create_form(page: PageContext, forms: Forms) -> Redirect:
     draft = Draft.posted(page.form)
     body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
@@ -43,7 +45,12 @@ async def create_form(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{made.form_id}/share"), notice=notice)
 
 
-@pages.post("/forms/draft", access="project:write", holds_connection=False)
+@pages.post(
+    "/forms/draft",
+    access="project:write",
+    holds_connection=False,
+    title=lambda _: _("Form changed"),
+)
 async def draft_form(page: PageContext) -> Render:
     """The builder after one of its buttons was pressed; nothing is stored yet."""
     draft = Draft.posted(page.form)
@@ -69,7 +76,12 @@ async def edit_form(page: PageContext, forms: Forms, submissions: Submissions) -
     return _shown(page, draft, stored)
 
 
-@pages.post("/forms/{form_id}/edit", access="project:write", form_page=edit_form)
+@pages.post(
+    "/forms/{form_id}/edit",
+    access="project:write",
+    form_page=edit_form,
+    title=lambda _: _("Form changed"),
+)
 async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     """Saves a new version, unless there is a newer one."""
     forms, form_id = all_forms, page.params["form_id"]

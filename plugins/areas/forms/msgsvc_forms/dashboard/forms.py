@@ -67,7 +67,7 @@ async def share(
     return Render("share.html", values)
 
 
-@pages.post("/forms/{form_id}/delete", access="project:write")
+@pages.post("/forms/{form_id}/delete", access="project:write", title=lambda _: _("Form deleted"))
 async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
     form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     await all_forms.delete(page.tx, page.project_id, form.form_id)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, ListWalk, PageContext, Redirect, Render
@@ -92,7 +93,11 @@ async def submission(
 
 @pages.get("/forms/{form_id}/export", access="project:read", holds_connection=False)
 async def export(
-    page: PageContext, db: Database, forms: Forms, all_submissions: Submissions
+    page: PageContext,
+    db: Database,
+    forms: Forms,
+    all_submissions: Submissions,
+    exports: Exports,
 ) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
@@ -102,13 +107,15 @@ async def export(
         raise Forbidden(page._("Your plan has no CSV export; a larger plan does."))
     filters = SubmissionFilters(spam=_is_spam(page))
     pieces = to_csv(db, forms, all_submissions, page.project_id, form_id, filters)
-    return Download(pieces, f"submissions-{form_id}.csv")
+    stream = exports.start(page.project_id, pieces)
+    return Download(stream, f"submissions-{form_id}.csv")
 
 
 @pages.post(
     "/forms/{form_id}/submissions/{submission_id}/not-spam",
     access="project:write",
     form_page=submission,
+    title=lambda _: _("Submission marked as not spam"),
 )
 async def not_spam(page: PageContext, forms: Forms, all_submissions: Submissions) -> Redirect:
     """Accepts a submission that was marked as spam, as if it had just been sent."""
@@ -120,7 +127,12 @@ async def not_spam(page: PageContext, forms: Forms, all_submissions: Submissions
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/spam/empty", access="project:write", form_page=submissions)
+@pages.post(
+    "/forms/{form_id}/spam/empty",
+    access="project:write",
+    form_page=submissions,
+    title=lambda _: _("Spam deleted"),
+)
 async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     """Deletes all spam, by a job in steps."""
     form_id = page.params["form_id"]
@@ -130,7 +142,11 @@ async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="project:write")
+@pages.post(
+    "/forms/{form_id}/submissions/{submission_id}/delete",
+    access="project:write",
+    title=lambda _: _("Submission deleted"),
+)
 async def delete_submission(
     page: PageContext, forms: Forms, all_submissions: Submissions
 ) -> Redirect:

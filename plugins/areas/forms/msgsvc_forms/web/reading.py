@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qs
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -10,7 +9,7 @@ from starlette.requests import Request
 from msgsvc_core.api.body import read_body
 from msgsvc_core.api.json_input import parse_json
 from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
-from msgsvc_core.pages import check_text, file_name, posted_parts
+from msgsvc_core.pages import check_text, file_name, posted_parts, urlencoded_pairs
 from msgsvc_forms.definition import MOST_FIELDS
 from msgsvc_forms.fields import MOST_FILES
 from msgsvc_forms.web.posted import Posted, PostedFile
@@ -65,9 +64,8 @@ async def reading(request: Request, max_text_bytes: int, max_bytes: int) -> Asyn
             second=URLENCODED,
             third=MULTIPART,
         )
-    declared = request.headers.get("content-length", "0")
-    raw = await read_body(request.receive, declared, max_text_bytes)
-    yield _json(raw) if kind == JSON else _urlencoded(raw)
+    raw = await read_body(request, max_text_bytes)
+    yield _json(raw) if kind == JSON else await _urlencoded(raw)
 
 
 def _json(raw: bytes) -> Posted:
@@ -77,13 +75,10 @@ def _json(raw: bytes) -> Posted:
     return Posted(value, is_json=True)
 
 
-def _urlencoded(raw: bytes) -> Posted:
-    try:
-        values = parse_qs(raw.decode(), keep_blank_values=True, max_num_fields=MOST_VALUES)
-    except ValueError:
-        raise BadRequest(
-            "must be UTF-8, with at most {limit} values", field="body", limit=MOST_VALUES
-        ) from None
+async def _urlencoded(raw: bytes) -> Posted:
+    values: dict[str, list[str]] = {}
+    for name, text in await urlencoded_pairs(raw, max_values=MOST_VALUES):
+        values.setdefault(name, []).append(text)
     return Posted(values)
 
 

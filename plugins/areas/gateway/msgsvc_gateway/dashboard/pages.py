@@ -8,8 +8,14 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_gateway.dashboard.words import TONES, not_sent, senders, statuses
-from msgsvc_gateway.models import MAX_CHANNELS, CreateGatewayBody, Gateway, UpdateGatewayBody
+from msgsvc_gateway.dashboard.labels import TONES, not_sent, paths, senders, statuses
+from msgsvc_gateway.models import (
+    MAX_CHANNELS,
+    SIGNING,
+    CreateGatewayBody,
+    Gateway,
+    UpdateGatewayBody,
+)
 from msgsvc_gateway.service import Gateways
 
 pages = Pages("gateways", package="msgsvc_gateway.dashboard")
@@ -46,7 +52,12 @@ async def new_gateway(page: PageContext, channels: Channels) -> Render:
     return Render("edit.html", _form(page, channels, None))
 
 
-@pages.post("/gateways/new", access="project:write", form_page=new_gateway)
+@pages.post(
+    "/gateways/new",
+    access="project:write",
+    form_page=new_gateway,
+    title=lambda _: _("Gateway created"),
+)
 async def create_gateway(page: PageContext, all_gateways: Gateways) -> Render:
     asked = {**_typed(page), "sender": page.form.text("sender")}
     gateway, url = await all_gateways.create(
@@ -73,6 +84,8 @@ async def gateway(
         "gateway": found,
         "old_works": old_until_ms is not None and old_until_ms > page.clock.now_ms(),
         "sender": senders(page._)[found.sender],
+        "signs": found.sender in SIGNING,
+        "paths": [(label, found.paths.get(name)) for name, label in paths(page._)],
         "channels": _names(page, channels, found.channels),
         "url": f"{all_gateways.address(found)}/…",
         "messages": [
@@ -97,7 +110,12 @@ async def edit_gateway(page: PageContext, all_gateways: Gateways, channels: Chan
     return Render("edit.html", _form(page, channels, await _gateway(page, all_gateways)))
 
 
-@pages.post("/gateways/{gateway_id}/edit", access="project:write", form_page=edit_gateway)
+@pages.post(
+    "/gateways/{gateway_id}/edit",
+    access="project:write",
+    form_page=edit_gateway,
+    title=lambda _: _("Gateway changed"),
+)
 async def update_gateway(page: PageContext, all_gateways: Gateways) -> Redirect:
     found = await _gateway(page, all_gateways)
     key = page.form.text("signing_key").strip()
@@ -106,12 +124,17 @@ async def update_gateway(page: PageContext, all_gateways: Gateways) -> Redirect:
         asked["signing_key"] = None
     elif key:
         asked["signing_key"] = key
+    if found.sender == "generic":
+        typed = {name: page.form.text(f"path_{name}").strip() for name, _ in paths(page._)}
+        asked["paths"] = {name: path for name, path in typed.items() if path}
     body = validate(UpdateGatewayBody, asked)
     await all_gateways.update(page.tx, page.project_id, found.gateway_id, body)
     return Redirect(page.url(f"/gateways/{found.gateway_id}"), page._("Saved."))
 
 
-@pages.post("/gateways/{gateway_id}/url", access="project:write")
+@pages.post(
+    "/gateways/{gateway_id}/url", access="project:write", title=lambda _: _("Gateway URL replaced")
+)
 async def rotate_gateway_url(page: PageContext, all_gateways: Gateways) -> Render:
     found, url, until_ms = await all_gateways.rotate_url(
         page.tx, page.project_id, page.params["gateway_id"]
@@ -119,7 +142,9 @@ async def rotate_gateway_url(page: PageContext, all_gateways: Gateways) -> Rende
     return Render("url.html", {"gateway": found, "url": url, "old_until_ms": until_ms})
 
 
-@pages.post("/gateways/{gateway_id}/delete", access="project:write")
+@pages.post(
+    "/gateways/{gateway_id}/delete", access="project:write", title=lambda _: _("Gateway deleted")
+)
 async def delete_gateway(page: PageContext, all_gateways: Gateways) -> Redirect:
     await all_gateways.delete(page.tx, page.project_id, page.params["gateway_id"])
     return Redirect(page.url("/gateways"), page._("Deleted."))
@@ -144,6 +169,8 @@ def _form(page: PageContext, channels: Channels, found: Gateway | None) -> dict[
     known = list(dict.fromkeys([*chosen, *offered]))
     return {
         "gateway": found,
+        "signs": found is not None and found.sender in SIGNING,
+        "paths": paths(page._),
         "senders": list(senders(page._).items()),
         "chosen": chosen,
         "places": range(min(len(known), MAX_CHANNELS)),

@@ -16,7 +16,7 @@ from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.core import PROJECT
 from msgsvc_gateway.errors import GatewayRecipientUnreachable, GatewaySignatureInvalid
 from msgsvc_gateway.models import CreateGatewayBody, Gateway, Submitted
-from msgsvc_gateway.recipients import Recipients, hint, normalized
+from msgsvc_gateway.recipients import Recipients, hint
 from msgsvc_gateway.senders import check_signature
 from msgsvc_gateway.sending import Calls, GatewaySending, Wording
 from msgsvc_gateway.service import Gateways
@@ -151,15 +151,15 @@ async def test_messages_are_deleted_after_a_week(core: MemoryCore) -> None:
     [
         ("+1 (202) 555-0123", "+12•••••0123"),
         ("79161234567", "+79•••••4567"),
-        ("+1234567", "+12•••"),
+        ("+2901234", "+29•••"),
         ("Ann@Shop.example", "a•••@shop.example"),
     ],
 )
-def test_a_hint_shows_a_part(given: str, shown: str) -> None:
-    assert hint(normalized(given)) == shown
+def test_a_hint_shows_a_part(core: MemoryCore, given: str, shown: str) -> None:
+    assert hint(recipients(core).normalized(given)) == shown
 
 
 @pytest.mark.parametrize("header", ["", "t=1", "v1=00", "t=x,v1=00", "t=" + "9" * 20 + ",v1=00"])
 def test_what_is_no_signature_is_refused(header: str) -> None:
     with pytest.raises(GatewaySignatureInvalid):
-        check_signature(header, b"{}", "key", now_s=1)
+        check_signature("zitadel", {"ZITADEL-Signature": header}, b"{}", "key", now_s=1)

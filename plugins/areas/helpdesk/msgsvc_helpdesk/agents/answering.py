@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import InboundContext
-from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx

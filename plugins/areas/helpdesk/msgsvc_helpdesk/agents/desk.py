@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from msgsvc_core.channels.outbox import BotOutbox, OnComplete
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.system_messages.outbox import BotOutbox, OnComplete
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile

@@ -5,8 +5,8 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.members import Members
-from msgsvc_helpdesk.bulk import TicketBulkActions
-from msgsvc_helpdesk.bulk_models import TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
+from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.inbox import TicketList
@@ -22,7 +22,12 @@ async def select_tickets(page: PageContext, tickets: TicketList) -> Render:
     return Render("select.html", await tickets.listed(page))
 
 
-@pages.post("/tickets/bulk", access="customers:write", form_page=select_tickets)
+@pages.post(
+    "/tickets/bulk",
+    access="customers:write",
+    form_page=select_tickets,
+    title=lambda _: _("Bulk action started"),
+)
 async def start_bulk_action(
     page: PageContext, bulk_actions: TicketBulkActions, listing: TicketList, members: Members
 ) -> Redirect:
@@ -65,7 +70,10 @@ async def bulk_action(page: PageContext, bulk_actions: TicketBulkActions) -> Ren
 
 
 @pages.post(
-    "/tickets/bulk/{ticket_bulk_action_id}/cancel", access="customers:write", form_page=bulk_action
+    "/tickets/bulk/{ticket_bulk_action_id}/cancel",
+    access="customers:write",
+    form_page=bulk_action,
+    title=lambda _: _("Bulk action cancelled"),
 )
 async def cancel_bulk_action(page: PageContext, bulk_actions: TicketBulkActions) -> Redirect:
     bulk_action_id = page.params["ticket_bulk_action_id"]

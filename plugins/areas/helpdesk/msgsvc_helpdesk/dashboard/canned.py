@@ -5,8 +5,8 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
-from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.dashboard.area import pages
 
 
@@ -28,7 +28,12 @@ async def new_canned_answer(page: PageContext) -> Render:
     )
 
 
-@pages.post("/new-canned-answer", access="project:write", form_page=new_canned_answer)
+@pages.post(
+    "/new-canned-answer",
+    access="project:write",
+    form_page=new_canned_answer,
+    title=lambda _: _("Canned answer created"),
+)
 async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     body = {"key": page.form.text("key").strip(), **_written(page)}
     made = await all_canned_answers.create(
@@ -47,7 +52,12 @@ async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) ->
     return Render("canned_answer.html", {"answer": found, "texts": texts})
 
 
-@pages.post("/canned-answers/{canned_answer}", access="project:write", form_page=canned_answer)
+@pages.post(
+    "/canned-answers/{canned_answer}",
+    access="project:write",
+    form_page=canned_answer,
+    title=lambda _: _("Canned answer changed"),
+)
 async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
     body = validate(UpdateCannedBody, _written(page), languages=page.languages)
@@ -56,7 +66,11 @@ async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
     return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
 
 
-@pages.post("/canned-answers/{canned_answer}/delete", access="project:write")
+@pages.post(
+    "/canned-answers/{canned_answer}/delete",
+    access="project:write",
+    title=lambda _: _("Canned answer deleted"),
+)
 async def delete_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
     await all_canned_answers.delete(page.tx, page.project_id, key)

@@ -48,6 +48,7 @@ MORNING = 9
     access="customers:write",
     form_page=ticket_page,
     upload_bytes=UPLOAD_BYTES,
+    title=lambda _: _("Ticket answered"),
 )
 async def reply(page: PageContext, files: Files, tickets: Tickets, members: Members) -> Redirect:
     """Replies to the customer: a text, and each file as a message after it."""
@@ -67,7 +68,12 @@ async def reply(page: PageContext, files: Files, tickets: Tickets, members: Memb
     return _back(page, ticket, page._("The answer is being sent."))
 
 
-@pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/note",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Note added to a ticket"),
+)
 async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Adds an internal note."""
     ticket, actor = await _begun(page, tickets, members)
@@ -80,7 +86,12 @@ async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirec
     return _back(page, ticket, page._("The note is saved."))
 
 
-@pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/assign",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket assigned"),
+)
 async def assign(
     page: PageContext, tickets: Tickets, members: Members, listing: TicketList
 ) -> Redirect | Render:
@@ -103,7 +114,12 @@ async def assign(
     )
 
 
-@pages.post("/tickets/{ticket_id}/status", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/status",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket changed"),
+)
 async def status(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     ticket, actor = await _begun(page, tickets, members)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
@@ -114,7 +130,12 @@ async def status(page: PageContext, tickets: Tickets, members: Members) -> Redir
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/snooze", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/snooze",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket snoozed"),
+)
 async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Members) -> Redirect:
     """Snoozes the ticket for a while, or until a time in the reader's time zone."""
     ticket, actor = await _begun(page, tickets, members)
@@ -124,7 +145,12 @@ async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Mem
     return _back(page, ticket, page._("The ticket is snoozed."))
 
 
-@pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/priority",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket changed"),
+)
 async def priority(
     page: PageContext, tickets: Tickets, members: Members, listing: TicketList
 ) -> Redirect | Render:
@@ -139,7 +165,12 @@ async def priority(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/tags", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/tags",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket changed"),
+)
 async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """The tags as one text, with commas between them."""
     ticket, actor = await _begun(page, tickets, members)
@@ -149,7 +180,12 @@ async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirec
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/merge", access="customers:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/merge",
+    access="customers:write",
+    form_page=ticket_page,
+    title=lambda _: _("Tickets merged"),
+)
 async def merge(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
     ticket, actor = await _begun(page, tickets, members)
@@ -159,7 +195,12 @@ async def merge(page: PageContext, tickets: Tickets, members: Members) -> Redire
     return _back(page, merged, page._("The tickets are merged."))
 
 
-@pages.post("/tickets/{ticket_id}/delete", access="project:write", form_page=ticket_page)
+@pages.post(
+    "/tickets/{ticket_id}/delete",
+    access="project:write",
+    form_page=ticket_page,
+    title=lambda _: _("Ticket deleted"),
+)
 async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
     found = await tickets.get(page.tx, page.project_id, ticket_id)

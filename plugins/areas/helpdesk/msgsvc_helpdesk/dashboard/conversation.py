@@ -15,7 +15,7 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_helpdesk.dashboard.acting import viewer_of
 from msgsvc_helpdesk.models import Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 #: Entries of one page.
 LIMIT = 50

@@ -6,8 +6,8 @@ from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts, who_reads
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.desk_models import DeskSettings, UpdateAgentBody
 from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.team.models import DeskSettings, UpdateAgentBody
 
 
 @pages.get("/tickets/settings", access="customers:read")
@@ -24,7 +24,12 @@ async def desk(page: PageContext, tickets: Tickets, members: Members) -> Render:
     return Render("desk.html", values)
 
 
-@pages.post("/tickets/settings", access="project:write", form_page=desk)
+@pages.post(
+    "/tickets/settings",
+    access="project:write",
+    form_page=desk,
+    title=lambda _: _("Helpdesk settings changed"),
+)
 async def change_desk(page: PageContext, tickets: Tickets) -> Redirect:
     wanted = validate(DeskSettings, {"assignment": page.form.text("assignment") or None})
     await tickets.assignment.change_settings(page.tx, page.project_id, wanted)
@@ -32,7 +37,12 @@ async def change_desk(page: PageContext, tickets: Tickets) -> Redirect:
     return _back(page)
 
 
-@pages.post("/tickets/settings/mine", access="customers:write", form_page=desk)
+@pages.post(
+    "/tickets/settings/mine",
+    access="customers:write",
+    form_page=desk,
+    title=lambda _: _("Helpdesk settings changed"),
+)
 async def change_mine(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """The viewer's own: whether they take tickets, and whether single keys act."""
     me = await who_acts(page, members)
@@ -44,7 +54,12 @@ async def change_mine(page: PageContext, tickets: Tickets, members: Members) -> 
     return _back(page)
 
 
-@pages.post("/tickets/settings/agents/{member_id}", access="project:write", form_page=desk)
+@pages.post(
+    "/tickets/settings/agents/{member_id}",
+    access="project:write",
+    form_page=desk,
+    title=lambda _: _("Agent changed"),
+)
 async def change_agent(page: PageContext, tickets: Tickets) -> Redirect:
     """Whether, and how many, tickets an agent gets automatically."""
     limit = page.form.text("max_open_tickets").strip()

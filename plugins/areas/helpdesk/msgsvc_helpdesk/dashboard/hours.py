@@ -7,8 +7,8 @@ from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.hours import DeskHours
-from msgsvc_helpdesk.hours_models import WEEKDAYS, HoursBody, business_hours
+from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
+from msgsvc_helpdesk.service_levels.hours_models import WEEKDAYS, HoursBody, business_hours
 
 
 @pages.get("/tickets/settings/hours", access="customers:read")
@@ -29,7 +29,12 @@ async def hours(page: PageContext, desk: DeskHours, clock: Clock) -> Render:
     return Render("hours.html", values)
 
 
-@pages.post("/tickets/settings/hours", access="project:write", form_page=hours)
+@pages.post(
+    "/tickets/settings/hours",
+    access="project:write",
+    form_page=hours,
+    title=lambda _: _("Business hours changed"),
+)
 async def change_hours(page: PageContext, desk: DeskHours) -> Redirect:
     openings = [one for day in WEEKDAYS for one in _openings(page, day)]
     body = {

@@ -9,13 +9,13 @@ from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.members import Member, Members
-from msgsvc_helpdesk.assignment import Assignment
 from msgsvc_helpdesk.dashboard.acting import viewer_of, who_reads
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.desk_models import Viewer
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
 from msgsvc_helpdesk.models import InboxQuery, Ticket
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.assignment import Assignment
+from msgsvc_helpdesk.team.models import Viewer
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 #: Query parameters of a list, without its cursor.
 FILTERS = ("status", "who", "priority", "tag", "due", "sort")

@@ -4,7 +4,7 @@ from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.db import Database
 from msgsvc_helpdesk.dashboard.acting import viewer_of
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 
 class Presence:

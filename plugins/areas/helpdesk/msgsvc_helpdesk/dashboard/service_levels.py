@@ -7,9 +7,9 @@ from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.service_levels import TARGETS
-from msgsvc_helpdesk.sla_models import SlaBody
-from msgsvc_helpdesk.sla_settings import SlaSettings
+from msgsvc_helpdesk.service_levels.models import SlaBody
+from msgsvc_helpdesk.service_levels.rules import TARGETS
+from msgsvc_helpdesk.service_levels.settings import SlaSettings
 
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)[::-1]
 
@@ -33,7 +33,12 @@ async def service_levels(page: PageContext, sla: SlaSettings) -> Render:
     return Render("service_levels.html", values)
 
 
-@pages.post("/tickets/settings/service-levels", access="project:write", form_page=service_levels)
+@pages.post(
+    "/tickets/settings/service-levels",
+    access="project:write",
+    form_page=service_levels,
+    title=lambda _: _("Service levels changed"),
+)
 async def change_service_levels(page: PageContext, sla: SlaSettings) -> Redirect:
     body: dict[str, object] = {
         priority: {

@@ -7,8 +7,8 @@ from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.canned_models import CannedAnswerAnswer
+from msgsvc_helpdesk.canned_answers.models import CannedAnswerAnswer
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.conversation import Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList

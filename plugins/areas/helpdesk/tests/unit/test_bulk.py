@@ -7,8 +7,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
-from msgsvc_helpdesk.bulk import TicketBulkActions
-from msgsvc_helpdesk.bulk_models import TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
+from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody
 
 
 async def test_a_member_who_is_not_there_is_refused_before_a_job(core: MemoryCore, tx: Tx) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.kernel.time_zones import local_of, to_ms, zone
-from msgsvc_helpdesk.business_hours import DAYS_AHEAD, BusinessHours, Openings
+from msgsvc_helpdesk.service_levels.business_hours import DAYS_AHEAD, BusinessHours, Openings
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

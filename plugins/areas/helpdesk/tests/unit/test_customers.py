@@ -13,10 +13,10 @@ from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.subscribers.models import Status
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
-from msgsvc_helpdesk import rating_store
 from msgsvc_helpdesk.blocklist import Blocklist
+from msgsvc_helpdesk.customers import rating_store
+from msgsvc_helpdesk.customers.ratings import END_JOB
 from msgsvc_helpdesk.models import API, AgentReply, Ticket
-from msgsvc_helpdesk.rating import END_JOB
 from msgsvc_helpdesk.service import Tickets
 
 from .desk import (

@@ -9,13 +9,13 @@ from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.kernel.time_zones import zone
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
-from msgsvc_helpdesk import desk_store
-from msgsvc_helpdesk.hours import DeskHours
-from msgsvc_helpdesk.hours_models import HoursBody, Opening
 from msgsvc_helpdesk.models import API
 from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.sla_models import SlaBody, Targets
-from msgsvc_helpdesk.sla_settings import REFRESH_JOB, SlaSettings
+from msgsvc_helpdesk.service_levels import store
+from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
+from msgsvc_helpdesk.service_levels.hours_models import HoursBody, Opening
+from msgsvc_helpdesk.service_levels.models import SlaBody, Targets
+from msgsvc_helpdesk.service_levels.settings import REFRESH_JOB, SlaSettings
 
 from .desk import add_ticket, now
 
@@ -38,7 +38,7 @@ async def test_hours_of_a_newer_version_are_read_without_what_is_not_known(
     tx: Tx, hours: DeskHours
 ) -> None:
     column = json.dumps({"timezone": "Asia/Tokyo", "openings": [], "from_the_future": 1})
-    await desk_store.write_hours(tx, PROJECT, column)
+    await store.write_hours(tx, PROJECT, column)
 
     assert (await hours.of(tx, PROJECT)).zone == zone("Asia/Tokyo")
 

@@ -24,8 +24,8 @@ from msgsvc_devkit.core import PROJECT
 from msgsvc_helpdesk import entry_store, removing
 from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.blocklist import Blocklist
-from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.dashboard.conversation import LIMIT, Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList
 from msgsvc_helpdesk.inbox import Counts, Inbox

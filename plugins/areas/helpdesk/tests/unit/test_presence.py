@@ -6,10 +6,10 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
-from msgsvc_helpdesk.assignment import Assignment
 from msgsvc_helpdesk.dashboard.presence import Presence
-from msgsvc_helpdesk.desk_models import Viewer
-from msgsvc_helpdesk.viewers import TicketViewers
+from msgsvc_helpdesk.team.assignment import Assignment
+from msgsvc_helpdesk.team.models import Viewer
+from msgsvc_helpdesk.team.viewers import TicketViewers
 
 from .desk import add_ticket, hire
 from .pages import open_page

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from msgsvc_core.kernel.clock import HOUR_MS, MINUTE_MS
 from msgsvc_core.kernel.time_zones import zone
-from msgsvc_helpdesk.business_hours import BusinessHours
 from msgsvc_helpdesk.models import Ticket
-from msgsvc_helpdesk.service_levels import (
+from msgsvc_helpdesk.service_levels.business_hours import BusinessHours
+from msgsvc_helpdesk.service_levels.rules import (
     TARGETS,
     Limits,
     ServiceLevels,
     SlaClock,
+    check,
     due_at,
     follow,
     is_told,
-    look,
 )
 
 from .desk import TICKET
@@ -52,9 +52,9 @@ class Desk:
             }
         )
 
-    def look(self, after_ms: int = 0) -> None:
+    def check(self, after_ms: int = 0) -> None:
         self.now_ms += after_ms
-        self._take({target: look(clock, self.now_ms) for target, clock in self.clocks.items()})
+        self._take({target: check(clock, self.now_ms) for target, clock in self.clocks.items()})
 
     def reply(self, after_ms: int = 0) -> None:
         first_ms = self.ticket.first_response_at_ms
@@ -119,13 +119,13 @@ def test_a_snooze_pauses_what_was_answered_and_no_waiting() -> None:
 
 def test_a_target_is_told_to_be_due_soon_once_and_missed_once() -> None:
     desk = Desk()
-    desk.look(49 * MINUTE_MS)
+    desk.check(49 * MINUTE_MS)
     early = list(desk.told)
     for _ in range(3):
-        desk.look(MINUTE_MS)
+        desk.check(MINUTE_MS)
     soon = list(desk.told)
     for _ in range(3):
-        desk.look(10 * MINUTE_MS)
+        desk.check(10 * MINUTE_MS)
 
     assert early == []
     assert soon == [("due_soon", "first_reply")]
@@ -136,7 +136,7 @@ def test_a_target_is_told_to_be_due_soon_once_and_missed_once() -> None:
 def test_a_reply_that_is_too_late_is_a_breach_before_anybody_looked() -> None:
     desk = Desk()
     desk.reply(FIRST)
-    desk.look(HOUR_MS)
+    desk.check(HOUR_MS)
 
     assert desk.told == [("breached", "first_reply")]
     assert desk.outcomes["first_reply"] == "breached"
@@ -147,7 +147,7 @@ def test_each_wait_for_a_next_reply_is_told_of_and_one_breach_stays() -> None:
     desk.reply(MINUTE_MS)
     for _ in range(2):
         desk.write(MINUTE_MS)
-        desk.look(NEXT)
+        desk.check(NEXT)
         desk.reply()
     desk.write(MINUTE_MS)
     desk.reply(MINUTE_MS)
@@ -210,7 +210,7 @@ def test_whatever_happens_a_clock_runs_only_with_a_due_time(steps: list[tuple[st
         elif step == "close":
             desk.change(after_ms, status="closed", waiting_since_ms=None)
         elif step == "look":
-            desk.look(after_ms)
+            desk.check(after_ms)
         elif step == "urgent":
             desk.change(after_ms, priority="urgent")
         else:
@@ -220,7 +220,7 @@ def test_whatever_happens_a_clock_runs_only_with_a_due_time(steps: list[tuple[st
             assert (clock.since_ms is not None) == (clock.due_at_ms is not None) == is_running
             assert clock.next_at_ms is None or is_running
             assert clock.used_ms <= desk.now_ms
-        desk.look()
+        desk.check()
         # Nothing is left to be done by now: the job that looks comes to an end.
         assert all(
             (one.next_at_ms or desk.now_ms + 1) > desk.now_ms for one in desk.clocks.values()
@@ -231,7 +231,7 @@ def test_whatever_happens_a_clock_runs_only_with_a_due_time(steps: list[tuple[st
 def test_a_target_that_is_removed_ends_without_an_outcome_of_its_own(missed: bool) -> None:
     desk = Desk()
     if missed:
-        desk.look(2 * HOUR_MS)
+        desk.check(2 * HOUR_MS)
     desk.levels = ServiceLevels({})
     desk.change(MINUTE_MS)
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage
-from msgsvc_core.channels.outbox import EXPIRED, SENT
+from msgsvc_core.channels.system_messages.outbox import EXPIRED, SENT
 from msgsvc_core.jobs import NewJob
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
 from msgsvc_helpdesk import thread_store
+from msgsvc_helpdesk.customers.threads import JOB
 from msgsvc_helpdesk.thread_store import TicketThread
-from msgsvc_helpdesk.threads import JOB
 
 from .desk import add_ticket
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import offers
+from msgsvc_core.channels.buttons import offers
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound, ValidationFailed

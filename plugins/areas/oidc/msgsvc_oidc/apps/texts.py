@@ -7,7 +7,7 @@ from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.visible_text import one_line
-from msgsvc_oidc.authorization.words import scope_texts
+from msgsvc_oidc.authorization.scope_texts import scope_texts
 from msgsvc_oidc.consents.models import Consent
 
 PREFIX = "apps:"

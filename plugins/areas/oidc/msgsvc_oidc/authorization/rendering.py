@@ -12,7 +12,7 @@ from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers, request_id
 from msgsvc_core.projects.page_brand import page_brand
 from msgsvc_oidc.authorization.models import AskedConsent, ClientRedirect
-from msgsvc_oidc.authorization.words import scope_texts
+from msgsvc_oidc.authorization.scope_texts import scope_texts
 from msgsvc_oidc.protocol.clients import Client
 
 if TYPE_CHECKING:

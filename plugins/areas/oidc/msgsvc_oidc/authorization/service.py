@@ -1,5 +1,6 @@
 """Authorization requests, from the client's redirect to the way back: sign-in, consent, code."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from msgsvc_core.db import Database, Tx
@@ -93,7 +94,19 @@ class Authorizations:
 
     async def cancel(self, project_id: str, request_id: str) -> Outcome:
         """The person pressed Cancel in the bot and goes back to the client."""
-        return await self._refuse(project_id, request_id, "the person cancelled the sign-in")
+        return await self._refuse(project_id, request_id, _cancelled())
+
+    async def note_denial(self, tx: Tx, project_id: str, request_id: str) -> None:
+        """The person pressed Cancel in the bot. A device that waits learns of it at once (RFC 8628, section
+        3.5); a browser comes back by itself."""
+        now_ms = self._clock.now_ms()
+        pending = await store.find_request(tx, project_id, request_id, now_ms=now_ms)
+        if pending is None or pending.device_id is None or pending.status == "ended":
+            return
+        client = await self._clients.get(tx, project_id, pending.client_id)
+        # It may have expired, or another browser has answered.
+        with suppress(UnusableRequest):
+            await self._endings.refuse(tx, client, pending, _cancelled())
 
     async def decide(
         self, project_id: str, request_id: str, session_id: str | None, *, allowed: bool
@@ -103,7 +116,8 @@ class Authorizations:
         Raises `UnusableRequest`.
         """
         if not allowed:
-            return await self._refuse(project_id, request_id, "the person did not agree")
+            error = RedirectError("access_denied", "the person did not agree")
+            return await self._refuse(project_id, request_id, error)
         async with self._db.transaction() as tx:
             pending, session = await self.signed_in(tx, project_id, request_id, session_id)
             client = await self._clients.get(tx, project_id, pending.client_id)
@@ -165,12 +179,11 @@ class Authorizations:
             await self._end(tx, pending)
         return await self._endings.allow(tx, client, pending, session, agreed=agreed)
 
-    async def _refuse(self, project_id: str, request_id: str, reason: str) -> Outcome:
+    async def _refuse(self, project_id: str, request_id: str, error: RedirectError) -> Outcome:
         async with self._db.transaction() as tx:
             pending = await self._get(tx, project_id, request_id)
             await self._end(tx, pending)
             client = await self._clients.get(tx, project_id, pending.client_id)
-            error = RedirectError("access_denied", reason)
             return await self._endings.refuse(tx, client, pending, error)
 
     async def _get(self, tx: Tx, project_id: str, request_id: str) -> PendingRequest:
@@ -208,3 +221,7 @@ class Authorizations:
         )
         if ended is None:
             raise UnusableRequest("the request has ended")
+
+
+def _cancelled() -> RedirectError:
+    return RedirectError("access_denied", "the person cancelled the sign-in")

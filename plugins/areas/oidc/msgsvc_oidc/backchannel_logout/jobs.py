@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, LeaseLost, Reschedule
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Finding
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_oidc.backchannel_logout import store
-from msgsvc_oidc.backchannel_logout.models import MAX_ERROR_LENGTH, LogoutAttempt, LogoutDelivery
+from msgsvc_oidc.backchannel_logout.models import LogoutAttempt, LogoutDelivery
 from msgsvc_oidc.backchannel_logout.retries import judge
 from msgsvc_oidc.backchannel_logout.sender import LogoutSender
 from msgsvc_oidc.backchannel_logout.service import DELIVER, LANE
@@ -17,6 +18,16 @@ from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.logout import LOGOUT_TYPE, logout_claims
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
+#: What is recorded of deliveries that end without a call.
+OUR_FAULT = Finding(_("an error on our side"), package="msgsvc_oidc")
+NO_URL = Finding(_("the client has no URL"), package="msgsvc_oidc")
 
 #: Concurrent calls of a process to one client.
 CALLS = 4
@@ -71,7 +82,7 @@ class LogoutJobs:
     async def finish_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Ends a delivery whose job failed for good by a fault of ours."""
         delivery_id = job.payload["delivery_id"]
-        await store.fail(tx, job.project_id or "", delivery_id, "an error on our side")
+        await store.fail(tx, job.project_id or "", delivery_id, OUR_FAULT)
 
     async def _deliver(self, ctx: JobContext, job: Job) -> None:
         project_id = job.project_id or ""
@@ -85,7 +96,7 @@ class LogoutJobs:
             return
         if client.backchannel_logout_uri is None:
             async with ctx.completing(job) as tx:
-                await store.fail(tx, project_id, delivery.delivery_id, "the client has no URL")
+                await store.fail(tx, project_id, delivery.delivery_id, NO_URL)
             return
         token = await self._token(client, delivery)
         attempt = await self._sender.send(client.backchannel_logout_uri, token)
@@ -118,7 +129,7 @@ class LogoutJobs:
                 delivery,
                 verdict.status,
                 status_code=attempt.status_code,
-                error=attempt.error[:MAX_ERROR_LENGTH],
+                failure=attempt.failure,
                 next_attempt_at_ms=next_at_ms,
             )
             if not written:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-DeliveryStatus = Literal["pending", "delivered", "failed"]
+from msgsvc_core.kernel.errors import Finding
 
-#: Characters of an error that are kept.
-MAX_ERROR_LENGTH = 300
+DeliveryStatus = Literal["pending", "delivered", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +33,10 @@ class LogoutDelivery:
     attempts: int
     #: Of the last response; None if there was none.
     status_code: int | None
-    #: What went wrong last; empty if nothing did.
+    #: What went wrong last, in English; empty if nothing did.
     error: str
+    #: The same as pages word it; None also for what an earlier release recorded.
+    failure: Finding | None
     created_at_ms: int
     #: None if there is no further attempt.
     next_attempt_at_ms: int | None
@@ -46,7 +47,8 @@ class LogoutAttempt:
     """How one attempt ended."""
 
     status_code: int | None
-    error: str
+    #: What went wrong; None if nothing did.
+    failure: Finding | None = None
     #: Seconds that the client asks to be left alone.
     retry_after_s: float | None = None
     #: The URL can't be called at all.

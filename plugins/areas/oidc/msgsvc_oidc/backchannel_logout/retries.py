@@ -30,7 +30,7 @@ def judge(attempt: LogoutAttempt, attempts: int) -> Verdict:
     Logout 1.0, section 2.8): the next one would be no better.
     """
     status = attempt.status_code
-    if status is not None and 200 <= status < 300 and not attempt.error:
+    if status is not None and 200 <= status < 300 and attempt.failure is None:
         return Verdict("delivered")
     refused = status is not None and 300 <= status < 500 and status not in LATER_STATUSES
     if refused or attempt.is_forbidden or attempts > len(WAITS_S):

@@ -1,28 +1,36 @@
 """One attempt: a POST of a logout token to a URL that a tenant chose."""
 
-import os
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from ssl import SSLError
 from urllib.parse import urlencode
 
 from msgsvc_core.http_client import (
     CallError,
-    CallTimeout,
     Connector,
     HttpClient,
-    InvalidResponse,
     Limits,
-    NameNotResolved,
-    NoConnectionInTime,
-    NotConnected,
+    explain_call,
 )
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
+from msgsvc_core.kernel.errors import Finding
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_oidc.backchannel_logout.models import LogoutAttempt
 
 #: Bytes of a response that are read: what it says is not needed.
 LIMITS = Limits(max_body_bytes=64 * 1024, until_close=True)
+
+#: The statuses that lead elsewhere (RFC 9110, section 15.4): 300 offers a choice, 304 is about a copy.
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
+#: What is recorded of responses that are no success.
+REDIRECTED = _("a redirect, which is not followed; register the URL to which it leads")
+REFUSED = _("the client answered {status}")
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -54,13 +62,14 @@ class LogoutSender:
                 timeout_s=self._timeout_s,
                 limits=LIMITS,
             )
-        except ForbiddenTarget as refusal:
-            return LogoutAttempt(status_code=None, error=refusal.reason, is_forbidden=True)
-        except CallError as failure:
-            return failed_attempt(failure, self._timeout_s)
+        except (CallError, ForbiddenTarget) as error:
+            explained = explain_call(error, self._timeout_s)
+            return LogoutAttempt(
+                status_code=None, failure=explained.why, is_forbidden=explained.is_forbidden
+            )
         return LogoutAttempt(
             status_code=response.status,
-            error=_status_error(response.status),
+            failure=_status_failure(response.status),
             retry_after_s=self._seconds(response.headers.get("Retry-After")),
         )
 
@@ -86,30 +95,9 @@ class LogoutSender:
         return None
 
 
-def _status_error(status: int) -> str:
+def _status_failure(status: int) -> Finding | None:
     if 200 <= status < 300:
-        return ""
-    if 300 <= status < 400:
-        return "a redirect, which is not followed; register the URL to which it leads"
-    return f"the client answered {status}"
-
-
-def failed_attempt(failure: CallError, timeout_s: float) -> LogoutAttempt:
-    """The failure in words for the project's journal, without the address that a name leads to."""
-    cause = failure.cause if isinstance(failure, NotConnected) else None
-    if isinstance(failure, NameNotResolved) or isinstance(cause, NoPublicHost):
-        error = "the host can't be resolved to public addresses"
-    elif isinstance(cause, ForbiddenTarget):
-        return LogoutAttempt(status_code=None, error=cause.reason, is_forbidden=True)
-    elif isinstance(cause, SSLError):
-        error = f"TLS failed: {getattr(cause, 'verify_message', '') or 'handshake'}"
-    elif isinstance(failure, NotConnected):
-        number = cause.errno if cause is not None else None
-        error = f"could not connect: {os.strerror(number) if number else 'no reason given'}"
-    elif isinstance(failure, (CallTimeout, NoConnectionInTime)):
-        error = f"no complete answer within {timeout_s:g} s"
-    elif isinstance(failure, InvalidResponse):
-        error = "the answer is no valid HTTP, or too large"
-    else:
-        error = "the connection was closed before an answer came"
-    return LogoutAttempt(status_code=None, error=error)
+        return None
+    if status in REDIRECTS:
+        return Finding(REDIRECTED, package="msgsvc_oidc")
+    return Finding(REFUSED, {"status": status}, package="msgsvc_oidc")

@@ -40,10 +40,10 @@ class LogoutDeliveries:
         """A person is being erased: the sessions with all clients end. Before their grants are deleted."""
         await self._queue(tx, await store.clients_of_person(tx, project_id, subscriber_id))
 
-    async def forget_person(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Removes an erased person from deliveries that have ended. Those under way still name them to the
-        client, which is to sign them out."""
-        await store.forget_subject(tx, project_id, subscriber_id)
+    async def forget_people(self, tx: Tx, project_id: str) -> None:
+        """Removes people from deliveries that have ended. Those under way still name them to the client,
+        which is to sign them out."""
+        await store.forget_subjects(tx, project_id)
 
     async def page(
         self, tx: Tx, project_id: str, client_id: str, query: PageQuery
@@ -66,6 +66,7 @@ class LogoutDeliveries:
                 attempts=0,
                 status_code=None,
                 error="",
+                failure=None,
                 created_at_ms=now_ms,
                 next_attempt_at_ms=now_ms,
             )

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.kernel.errors import Finding
+from msgsvc_core.kernel.stored_findings import finding_to_column, read_finding
 from msgsvc_oidc.backchannel_logout.models import DeliveryStatus, LogoutDelivery, SignedOut
 
 _DELIVERY = (
     "project_id, delivery_id, client_id, subject, session_id, status, attempts, status_code, error,"
-    " created_at_ms, next_attempt_at_ms"
+    " failure, created_at_ms, next_attempt_at_ms"
 )
 
 
@@ -26,10 +28,9 @@ async def clients_of_person(
 
 
 async def insert_delivery(tx: Tx, delivery: LogoutDelivery) -> None:
-    await tx.insert(
-        "oidc_logout_deliveries",
-        {column: getattr(delivery, column) for column in _DELIVERY.split(", ")},
-    )
+    row = {column: getattr(delivery, column) for column in _DELIVERY.split(", ")}
+    row["failure"] = finding_to_column(delivery.failure)
+    await tx.insert("oidc_logout_deliveries", row)
 
 
 async def find_delivery(tx: Tx, project_id: str, delivery_id: str) -> LogoutDelivery | None:
@@ -47,45 +48,48 @@ async def record_attempt(
     status: DeliveryStatus,
     *,
     status_code: int | None,
-    error: str,
+    failure: Finding | None,
     next_attempt_at_ms: int | None,
 ) -> bool:
-    """Writes how the next attempt ended; False if another process has written it."""
+    """Writes how the next attempt ended, and after the last one deletes the subject. False if another process
+    has written it."""
+    forgets = "" if status == "pending" else ", subject = ''"
     return bool(
         await tx.execute(
             "UPDATE oidc_logout_deliveries SET status = :status, attempts = attempts + 1,"
-            " status_code = :status_code, error = :error, next_attempt_at_ms = :next_attempt_at_ms"
-            " WHERE project_id = :project_id AND delivery_id = :delivery_id AND status = 'pending'"
-            " AND attempts = :attempts",
+            " status_code = :status_code, error = :error, failure = :failure,"
+            f" next_attempt_at_ms = :next_attempt_at_ms{forgets} WHERE project_id = :project_id"
+            " AND delivery_id = :delivery_id AND status = 'pending' AND attempts = :attempts",
             {
                 "project_id": delivery.project_id,
                 "delivery_id": delivery.delivery_id,
                 "attempts": delivery.attempts,
                 "status": status,
                 "status_code": status_code,
-                "error": error,
+                **_failure(failure),
                 "next_attempt_at_ms": next_attempt_at_ms,
             },
         )
     )
 
 
-async def fail(tx: Tx, project_id: str, delivery_id: str, error: str) -> None:
-    """Ends a delivery that can't be made."""
+async def fail(tx: Tx, project_id: str, delivery_id: str, failure: Finding) -> None:
+    """Ends a delivery that can't be made, as `record_attempt`."""
     await tx.execute(
-        "UPDATE oidc_logout_deliveries SET status = 'failed', error = :error,"
+        "UPDATE oidc_logout_deliveries SET status = 'failed', error = :error, failure = :failure,"
+        " subject = '',"
         " next_attempt_at_ms = NULL WHERE project_id = :project_id AND delivery_id = :delivery_id"
         " AND status = 'pending'",
-        {"project_id": project_id, "delivery_id": delivery_id, "error": error},
+        {"project_id": project_id, "delivery_id": delivery_id, **_failure(failure)},
     )
 
 
-async def forget_subject(tx: Tx, project_id: str, subject: str) -> None:
-    """Removes a subject from deliveries that have ended."""
+async def forget_subjects(tx: Tx, project_id: str) -> None:
+    """Removes the subjects from deliveries that ended under a version that kept them."""
     await tx.execute(
         "UPDATE oidc_logout_deliveries SET subject = ''"
-        " WHERE project_id = :project_id AND subject = :subject AND status <> 'pending'",
-        {"project_id": project_id, "subject": subject},
+        " WHERE project_id = :project_id AND status <> 'pending' AND subject <> ''",
+        {"project_id": project_id},
     )
 
 
@@ -125,4 +129,10 @@ async def _clients(
 
 
 def _delivery(row: Row) -> LogoutDelivery:
-    return LogoutDelivery(**{column: row[column] for column in _DELIVERY.split(", ")})
+    values = {column: row[column] for column in _DELIVERY.split(", ")}
+    return LogoutDelivery(**values | {"failure": read_finding(row["failure"])})
+
+
+def _failure(failure: Finding | None) -> dict[str, str | None]:
+    error = "" if failure is None else failure.reason
+    return {"error": error, "failure": finding_to_column(failure)}

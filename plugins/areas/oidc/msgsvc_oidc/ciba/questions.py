@@ -6,8 +6,8 @@ from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.plugins.sign_ins import AskedSignIn, DirectSignIn, SignIns
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Recipient
+from msgsvc_oidc.authorization.scope_texts import scope_texts
 from msgsvc_oidc.authorization.sign_in_pages import SOURCE
-from msgsvc_oidc.authorization.words import scope_texts
 from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.protocol.ciba import (

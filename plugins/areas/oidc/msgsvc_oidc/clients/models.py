@@ -20,6 +20,7 @@ from msgsvc_oidc.protocol.clients import (
     ClientSecret,
     GrantType,
     Scope,
+    SecretMethod,
     SigningAlg,
     SubjectType,
 )
@@ -29,6 +30,9 @@ MAX_REDIRECT_URIS = 20
 
 #: Secrets of a client that are valid at the same time: the old one works until the new one is installed.
 MAX_SECRETS = 2
+
+#: Clients whose tokens a client may introspect.
+MAX_INTROSPECTS = 100
 
 #: Characters of a client's keys as JSON.
 MAX_JWKS_LENGTH = 16_384
@@ -47,6 +51,8 @@ ClientName = Annotated[
     AfterValidator(_check_one_line),
 ]
 
+ClientIds = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MAX_INTROSPECTS)]
+
 Uris = Annotated[list[UrlText], Field(max_length=MAX_REDIRECT_URIS)]
 
 #: What these fields mean, in bodies and responses alike.
@@ -57,7 +63,10 @@ _REDIRECT_URIS = (
 _LOGOUT_URIS = "Where a browser may return after sign-out; 20 at most."
 _BACKCHANNEL_URI = "Receives signed logout tokens when a session ends; null for none."
 _SCOPES = "Scopes that the client may request."
-_GRANT_TYPES = "Ways in which the client gets tokens."
+_GRANT_TYPES = (
+    "Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the"
+    " tokens of others."
+)
 _JWKS = "The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`."
 _JWKS_URI = (
     "Where such a set is fetched from instead, when the client is registered and when it signs with a key"
@@ -70,6 +79,15 @@ _MUST_PROVE = (
     " `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel."
 )
 _REQUIRE_PUSHED = "Whether authorization requests are accepted only if they were pushed (RFC 9126)."
+_ID_CLAIMS = (
+    "Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name"
+    " there; without, it has to ask `userinfo`."
+)
+_INTROSPECTS = (
+    "Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they"
+    f" call. {MAX_INTROSPECTS} at most."
+)
+_AUTH_METHOD = "How it sends its secret. A client without one keeps its way to authenticate."
 _HOME_URL = "The client's site, shown to people; null for none."
 _SUBJECT_TYPE = (
     "Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs"
@@ -79,6 +97,7 @@ _SUBJECT_TYPE = (
 #: Values of the examples: the project's issuer, the client's site and its keys.
 ISSUER = f"{examples.BASE_URL}/oidc/{examples.PROJECT_ID}"
 _CALLBACK, _SIGNED_OUT = f"{examples.SITE_URL}/callback", f"{examples.SITE_URL}/signed-out"
+_OTHER_CLIENTS = ["app_032aJdnwzBzV1wYWGbom2Z"]
 _BACKCHANNEL, _KEYS = f"{examples.SITE_URL}/oidc/logout", f"{examples.SITE_URL}/jwks.json"
 _JWK_SET = {
     "keys": [
@@ -146,7 +165,6 @@ class ClientFields(RequestModel):
     )
     grant_types: list[GrantType] = Field(
         default_factory=_default_grant_types,
-        min_length=1,
         max_length=4,
         description=_GRANT_TYPES,
         examples=[["authorization_code", "refresh_token"]],
@@ -159,6 +177,10 @@ class ClientFields(RequestModel):
         default_factory=list, max_length=4, description=_MUST_PROVE, examples=[["phone"]]
     )
     require_pushed: bool = Field(False, description=_REQUIRE_PUSHED)
+    claims_in_id_token: bool = Field(True, description=_ID_CLAIMS)
+    introspects: ClientIds = Field(
+        default_factory=list, description=_INTROSPECTS, examples=[_OTHER_CLIENTS]
+    )
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
@@ -175,6 +197,7 @@ class ClientBody(ClientFields):
                     "token_endpoint_auth_method": "none",
                     "scopes": ["openid", "profile", "offline_access"],
                 },
+                {"name": "The shop's API", "grant_types": [], "introspects": [*_OTHER_CLIENTS]},
             ]
         }
     )
@@ -182,7 +205,8 @@ class ClientBody(ClientFields):
     name: ClientName = Field(description=_NAME)
     token_endpoint_auth_method: AuthMethod = Field(
         "client_secret_basic",
-        description="How it authenticates; `none` for apps, which can't keep a secret.",
+        description="How it authenticates. A secret may always come in the header, and in the form only with"
+        " `client_secret_post`; `none` is for apps, which can't keep a secret.",
     )
     subject_type: SubjectType = Field("public", description=_SUBJECT_TYPE)
     id_token_signed_response_alg: SigningAlg | None = Field(
@@ -209,7 +233,7 @@ class ClientChange(RequestModel):
         None, description=_BACKCHANNEL_URI, examples=[_BACKCHANNEL]
     )
     scopes: Kept[list[Scope]] = Field(None, description=_SCOPES, examples=[["openid", "profile"]])
-    grant_types: Kept[Annotated[list[GrantType], Field(min_length=1)]] = Field(
+    grant_types: Kept[list[GrantType]] = Field(
         None, description=_GRANT_TYPES, examples=[["authorization_code", "refresh_token"]]
     )
     jwks: Kept[dict[str, Any]] = Field(
@@ -222,6 +246,9 @@ class ClientChange(RequestModel):
         None, description=_MUST_PROVE, examples=[["phone"]]
     )
     require_pushed: Kept[bool] = Field(None, description=_REQUIRE_PUSHED)
+    claims_in_id_token: Kept[bool] = Field(None, description=_ID_CLAIMS)
+    introspects: Kept[ClientIds] = Field(None, description=_INTROSPECTS, examples=[_OTHER_CLIENTS])
+    token_endpoint_auth_method: Kept[SecretMethod] = Field(None, description=_AUTH_METHOD)
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
@@ -256,6 +283,8 @@ class ClientAnswer(ResponseModel):
     number_matching: bool = Field(description=_NUMBER_MATCHING)
     must_prove: list[Identity] = Field(description=_MUST_PROVE, examples=[["phone"]])
     require_pushed: bool = Field(description=_REQUIRE_PUSHED)
+    claims_in_id_token: bool = Field(description=_ID_CLAIMS)
+    introspects: list[str] = Field(description=_INTROSPECTS, examples=[_OTHER_CLIENTS])
     subject_type: SubjectType = Field(description=_SUBJECT_TYPE)
     id_token_signed_response_alg: SigningAlg = Field(
         description="Algorithm that its ID tokens are signed with."
@@ -346,6 +375,8 @@ def client_fields(client: Client, issuer: str) -> dict[str, Any]:
         "number_matching": client.number_matching,
         "must_prove": list(client.must_prove),
         "require_pushed": client.require_pushed,
+        "claims_in_id_token": client.claims_in_id_token,
+        "introspects": list(client.introspects),
         "subject_type": client.subject_type,
         "id_token_signed_response_alg": client.signing_alg,
         "home_url": client.home_url,

@@ -41,7 +41,12 @@ async def list_oidc_clients(
     )
 
 
-@router.post("/v1/oidc/clients", status=201, errors=(Conflict, InvalidUrl), audited=True)
+@router.post(
+    "/v1/oidc/clients",
+    status=201,
+    errors=(Conflict, InvalidUrl),
+    audited=lambda _: _("OpenID client created"),
+)
 async def create_oidc_client(
     ctx: Context, body: ClientBody, clients: Clients, issuers: Issuers
 ) -> NewClientAnswer:
@@ -60,7 +65,11 @@ async def get_oidc_client(
     return ClientAnswer.of(client, issuers.url(ctx.project_id))
 
 
-@router.put("/v1/oidc/clients/{client_id}", errors=(NotFound, InvalidUrl), audited=True)
+@router.put(
+    "/v1/oidc/clients/{client_id}",
+    errors=(NotFound, InvalidUrl),
+    audited=lambda _: _("OpenID client changed"),
+)
 async def update_oidc_client(
     ctx: Context, client_id: ClientId, body: ClientChange, clients: Clients, issuers: Issuers
 ) -> ClientAnswer:
@@ -69,7 +78,12 @@ async def update_oidc_client(
     return ClientAnswer.of(changed, issuers.url(ctx.project_id))
 
 
-@router.delete("/v1/oidc/clients/{client_id}", status=204, errors=(NotFound,), audited=True)
+@router.delete(
+    "/v1/oidc/clients/{client_id}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("OpenID client deleted"),
+)
 async def delete_oidc_client(ctx: Context, client_id: ClientId, clients: Clients) -> None:
     """Deletes an OpenID client; its tokens are no longer valid."""
     await clients.delete(ctx.tx, ctx.project_id, client_id)
@@ -85,7 +99,10 @@ async def list_oidc_client_secrets(
 
 
 @router.post(
-    "/v1/oidc/clients/{client_id}/secrets", status=201, errors=(NotFound, Conflict), audited=True
+    "/v1/oidc/clients/{client_id}/secrets",
+    status=201,
+    errors=(NotFound, Conflict),
+    audited=lambda _: _("Secret of an OpenID client rotated"),
 )
 async def rotate_oidc_client_secret(
     ctx: Context, client_id: ClientId, clients: Clients
@@ -104,7 +121,7 @@ async def rotate_oidc_client_secret(
     "/v1/oidc/clients/{client_id}/secrets/{secret_id}",
     status=204,
     errors=(NotFound, Conflict),
-    audited=True,
+    audited=lambda _: _("Secret of an OpenID client deleted"),
 )
 async def delete_oidc_client_secret(
     ctx: Context, client_id: ClientId, secret_id: SecretId, clients: Clients

@@ -83,6 +83,8 @@ class Clients:
             number_matching=body.number_matching,
             must_prove=as_tuple(body.must_prove),
             require_pushed=body.require_pushed,
+            claims_in_id_token=body.claims_in_id_token,
+            introspects=as_tuple(body.introspects),
             subject_type=body.subject_type,
             signing_alg=body.id_token_signed_response_alg or self._settings.signing_alg,
             home_url=body.home_url,
@@ -92,13 +94,14 @@ class Clients:
         if body.jwks is not None and body.jwks_uri is not None:
             raise _two_sources()
         self._check(client)
-        await tx.lock(f"oidc.clients of {project_id}")
+        await _lock_clients(tx, project_id)
+        await _check_introspects(tx, client, ())
         if await store.count_clients(tx, project_id) >= self._settings.max_clients:
             raise Conflict("a project has at most {limit}", limit=self._settings.max_clients)
         await store.insert_client(tx, client, registration_digest=registration_digest)
         if client.jwks_uri is not None:
             await self._remote_keys.ask(tx, client)
-        if client.auth_method in {"none", "private_key_jwt"}:
+        if not client.has_secret:
             return NewClient(client, None)
         _, secret = await self._add_secret(tx, client.row)
         return NewClient(client, secret)
@@ -119,6 +122,10 @@ class Clients:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         return await store.list_clients(tx, project_id, query.after, query.fetch_limit)
 
+    async def list_all(self, tx: Tx, project_id: str) -> list[Client]:
+        """All clients of a project, newest first."""
+        return await store.list_clients(tx, project_id, None, self._settings.max_clients)
+
     async def get(self, tx: Tx, project_id: str, client_id: str) -> Client:
         """Raises `NotFound`."""
         client = await store.find_client(tx, project_id, client_id)
@@ -133,15 +140,18 @@ class Clients:
 
     async def change(self, tx: Tx, project_id: str, client_id: str, body: ClientChange) -> Client:
         """Raises `NotFound`, `ValidationFailed`, `InvalidUrl`."""
+        await _lock_clients(tx, project_id)
         await store.lock_client(tx, (project_id, client_id))
         client = await self.get(tx, project_id, client_id)
         changes: dict[str, Any] = {
             name: as_tuple(value) if isinstance(value, list) else value
             for name, value in body.model_dump(exclude_unset=True).items()
         }
+        _set_auth_method(client, changes)
         moves = _set_key_source(client, changes)
         changed = replace(client, **changes)
         self._check(changed)
+        await _check_introspects(tx, changed, client.introspects)
         if client.subject_type == "pairwise" and changed.sector != client.sector:
             # Every person would be another one to the client.
             raise ValidationFailed(
@@ -156,8 +166,13 @@ class Clients:
 
     async def delete(self, tx: Tx, project_id: str, client_id: str) -> None:
         """Deletes a client with its grants and consents. Raises `NotFound`."""
+        await _lock_clients(tx, project_id)
         if not await store.delete_client(tx, project_id, client_id):
             raise _missing(client_id)
+        for each in await store.list_introspecting(tx, project_id):
+            if client_id in each.introspects:
+                others = [other for other in each.introspects if other != client_id]
+                await store.set_introspects(tx, each.row, others)
         tx.on_commit(self._known.clear)
 
     async def secrets(self, tx: Tx, client: Client) -> Sequence[ClientSecret]:
@@ -169,7 +184,7 @@ class Clients:
 
         Raises `Conflict` for a client that has no secret by its authentication.
         """
-        if client.auth_method in {"none", "private_key_jwt"}:
+        if not client.has_secret:
             raise Conflict("this client authenticates without a secret")
         # Of two rotations at once the later one sees the secret of the first.
         await store.lock_client(tx, client.row)
@@ -292,6 +307,40 @@ def _check_flows(client: Client) -> None:
         raise ValidationFailed("must hold one for this flow", field="redirect_uris")
     if CIBA in client.grant_types and client.is_public:
         raise ValidationFailed("CIBA needs a client that authenticates", field="grant_types")
+    if client.is_public and not client.grant_types:
+        raise ValidationFailed(
+            "must hold one for a client that does not authenticate", field="grant_types"
+        )
+    if client.is_public and client.introspects:
+        raise ValidationFailed("needs a client that authenticates", field="introspects")
+
+
+async def _lock_clients(tx: Tx, project_id: str) -> None:
+    """Has other changes of which clients there are wait until the transaction ends."""
+    await tx.lock(f"oidc.clients of {project_id}")
+
+
+async def _check_introspects(tx: Tx, client: Client, before: Collection[str]) -> None:
+    """Each that is new has to be another client of the project."""
+    added = [each for each in client.introspects if each not in before]
+    known = await store.existing_clients(tx, client.project_id, added) if added else set()
+    for number, each in enumerate(client.introspects):
+        if each in added and (each not in known or each == client.client_id):
+            raise ValidationFailed(
+                "must be another client of the project", field=f"introspects[{number}]"
+            )
+
+
+def _set_auth_method(client: Client, changes: dict[str, Any]) -> None:
+    """A secret may come in the other way from now on; a client without one stays without."""
+    method = changes.pop("token_endpoint_auth_method", None)
+    if method is None or method == client.auth_method:
+        return
+    if not client.has_secret:
+        raise ValidationFailed(
+            "can only be changed for a client with a secret", field="token_endpoint_auth_method"
+        )
+    changes["auth_method"] = method
 
 
 def _set_key_source(client: Client, changes: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.db.sql import in_list, key_params, key_table
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_oidc.protocol.clients import Client, ClientSecret
 
@@ -17,14 +17,18 @@ Found = tuple[Client, Sequence[ClientSecret]]
 _CLIENT = (
     "project_id, client_id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri,"
     " auth_method, jwks, jwks_uri, jwks_asked_at_ms, grant_types, scopes, first_party, number_matching,"
-    " must_prove, require_pushed, subject_type, signing_alg, home_url, dynamic, created_at_ms"
+    " must_prove, require_pushed, claims_in_id_token, introspects, subject_type, signing_alg, home_url,"
+    " dynamic, created_at_ms"
 )
 _CLIENT_IN_JOIN = ", ".join(f"c.{column}" for column in _CLIENT.split(", "))
 
 #: Columns that hold lists as JSON.
-_LISTS = ("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes", "must_prove")
+_LISTS = (
+    *("redirect_uris", "post_logout_redirect_uris", "grant_types", "scopes", "must_prove"),
+    "introspects",
+)
 
-_FLAGS = ("first_party", "number_matching", "require_pushed", "dynamic")
+_FLAGS = ("first_party", "number_matching", "require_pushed", "claims_in_id_token", "dynamic")
 
 
 async def insert_client(tx: Tx, client: Client, *, registration_digest: str | None = None) -> None:
@@ -60,6 +64,34 @@ async def delete_client(tx: Tx, project_id: str, client_id: str) -> bool:
             {"project_id": project_id, "client_id": client_id},
         )
     )
+
+
+async def list_introspecting(tx: Tx, project_id: str) -> list[Client]:
+    """The clients that may introspect tokens of others."""
+    rows = await tx.fetch_all(
+        f"SELECT {_CLIENT} FROM oidc_clients"
+        " WHERE project_id = :project_id AND introspects <> '[]' ORDER BY client_id",
+        {"project_id": project_id},
+    )
+    return [_client(row) for row in rows]
+
+
+async def set_introspects(tx: Tx, key: Key, introspects: Sequence[str]) -> None:
+    await tx.execute(
+        "UPDATE oidc_clients SET introspects = :introspects"
+        " WHERE project_id = :project_id AND client_id = :client_id",
+        {"project_id": key[0], "client_id": key[1], "introspects": to_json(list(introspects))},
+    )
+
+
+async def existing_clients(tx: Tx, project_id: str, client_ids: Sequence[str]) -> set[str]:
+    """Those of the ids that are clients of the project. `client_ids` is not empty."""
+    ids, params = in_list("ids", client_ids)
+    rows = await tx.fetch_all(
+        f"SELECT client_id FROM oidc_clients WHERE project_id = :project_id AND client_id IN {ids}",
+        {**params, "project_id": project_id},
+    )
+    return {row["client_id"] for row in rows}
 
 
 async def count_clients(tx: Tx, project_id: str) -> int:

@@ -17,7 +17,6 @@ from msgsvc_oidc.endpoints.client_access import ClientLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints
 from msgsvc_oidc.endpoints.userinfo import UserinfoEndpoint
-from msgsvc_oidc.people import People
 from msgsvc_oidc.polling.service import Polls
 from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE
 from msgsvc_oidc.registration.endpoints import RegistrationEndpoints
@@ -41,10 +40,9 @@ class ClientEndpoints:
         self._tokens = _tokens(context, records, requests)
         self._userinfo = UserinfoEndpoint(
             issuers=records.issuers,
+            clients=records.clients,
             grants=records.grants,
-            people=People(
-                db=context.db, subscribers=context.subscribers, contacts=context.contacts
-            ),
+            people=records.people,
         )
         self._devices = DeviceEndpoint(
             db=context.db,
@@ -109,6 +107,7 @@ def _tokens(context: PluginContext, records: Records, requests: Requests) -> Tok
         db=context.db,
         issuers=records.issuers,
         access=requests.access,
+        clients=records.clients,
         grants=records.grants,
         references=records.references,
         sources={

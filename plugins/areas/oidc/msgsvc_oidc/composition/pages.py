@@ -50,7 +50,7 @@ class BrowserPages:
             deliveries=records.logouts,
             references=records.references,
         )
-        authorizations = _authorizations(context, records, requests, logouts)
+        self.authorizations = authorizations = _authorizations(context, records, requests, logouts)
         self._authorization = AuthorizationPages(
             issuers=records.issuers,
             limit=requests.limit("requests"),

@@ -10,6 +10,7 @@ from msgsvc_oidc.grants.service import Grants
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.people import People
 from msgsvc_oidc.sessions.service import Sessions
 from msgsvc_oidc.settings import OidcSettings
 
@@ -37,12 +38,16 @@ class Records:
         )
         self.journal = SignInJournal(clock=context.clock)
         self.sessions = Sessions(clock=context.clock, settings=settings, references=self.references)
+        self.people = People(
+            db=context.db, subscribers=context.subscribers, contacts=context.contacts
+        )
         self.grants = Grants(
             clock=context.clock,
             db=context.db,
             settings=settings,
             references=self.references,
             keys=self.keys,
+            people=self.people,
         )
         self.logouts = LogoutDeliveries(clock=context.clock, jobs=context.jobs)
         self.consents = Consents(

@@ -1,5 +1,6 @@
 """The form of a client: what was typed, for the API's models."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.dashboard import PageContext
@@ -13,12 +14,21 @@ _URI_LISTS = ("redirect_uris", "post_logout_redirect_uris")
 #: Fields with one URL, or none.
 _URLS = ("backchannel_logout_uri", "home_url")
 
-_FLAGS = ("first_party", "number_matching", "require_pushed")
+_FLAGS = ("first_party", "number_matching", "require_pushed", "claims_in_id_token")
+
+#: Fields with any number of values, and those that most clients have.
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "scopes": ("profile",),
+    "grant_types": ("authorization_code", "refresh_token"),
+    "must_prove": (),
+    "introspects": (),
+}
 
 
 def changes(page: PageContext) -> dict[str, Any]:
     """What can be changed of a client."""
     form = page.form
+    method = form.text("auth_method")
     return {
         "name": form.text("name").strip(),
         **{name: _lines(form.text(name)) for name in _URI_LISTS},
@@ -27,6 +37,8 @@ def changes(page: PageContext) -> dict[str, Any]:
         "scopes": ["openid", *form.texts("scopes")],
         "grant_types": form.texts("grant_types"),
         "must_prove": form.texts("must_prove"),
+        "introspects": form.texts("introspects"),
+        **({"token_endpoint_auth_method": method} if method else {}),
         **({"jwks": _jwks(page)} if form.text("jwks").strip() else {}),
     }
 
@@ -36,7 +48,6 @@ def new_client(page: PageContext) -> dict[str, Any]:
     form = page.form
     return {
         **changes(page),
-        "token_endpoint_auth_method": form.text("auth_method"),
         "subject_type": "pairwise" if form.checked("pairwise") else "public",
         "id_token_signed_response_alg": form.text("signing_alg"),
     }
@@ -48,21 +59,13 @@ def chosen(page: PageContext, client: Client | None) -> dict[str, Any]:
     flags = (*_FLAGS, "pairwise")
     if page.error is not None:
         ticked = {name: form.checked(name) for name in flags}
-        lists = {name: form.texts(name) for name in ("scopes", "grant_types", "must_prove")}
+        lists = {name: form.texts(name) for name in _CHOICES}
     elif client is not None:
         ticked = {name: getattr(client, name, False) for name in flags}
-        lists = {
-            "scopes": list(client.scopes),
-            "grant_types": list(client.grant_types),
-            "must_prove": list(client.must_prove),
-        }
+        lists = {name: list(getattr(client, name)) for name in _CHOICES}
     else:
-        ticked = dict.fromkeys(flags, False)
-        lists = {
-            "scopes": ["profile"],
-            "grant_types": ["authorization_code", "refresh_token"],
-            "must_prove": [],
-        }
+        ticked = {**dict.fromkeys(flags, False), "claims_in_id_token": True}
+        lists = {name: list(usual) for name, usual in _CHOICES.items()}
     return {**ticked, **lists}
 
 

@@ -1,7 +1,8 @@
 """Pages: clients, one client with its secrets and redirect URIs, its sign-ins and sign-outs."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
@@ -11,11 +12,11 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.clients.models import ClientBody, ClientChange, ClientQuery
 from msgsvc_oidc.clients.service import Clients
-from msgsvc_oidc.dashboard import forms, words
+from msgsvc_oidc.dashboard import forms, labels
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.models import SIGNED_IN
 from msgsvc_oidc.journal.service import SignInJournal
-from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.clients import Client, SecretMethod
 from msgsvc_oidc.protocol.redirect_differences import compare
 from msgsvc_oidc.settings import OidcSettings
 
@@ -43,11 +44,17 @@ async def clients(page: PageContext, all_clients: Clients, issuers: Issuers) -> 
 
 
 @pages.get("/oidc/new", access="project:write")
-async def new_client(page: PageContext, settings: OidcSettings) -> Render:
-    return Render("edit.html", _form(page, None, settings))
+async def new_client(page: PageContext, all_clients: Clients, settings: OidcSettings) -> Render:
+    others = await all_clients.list_all(page.tx, page.project_id)
+    return Render("edit.html", _form(page, None, others, settings))
 
 
-@pages.post("/oidc/new", access="project:write", form_page=new_client)
+@pages.post(
+    "/oidc/new",
+    access="project:write",
+    form_page=new_client,
+    title=lambda _: _("OpenID client created"),
+)
 async def create_client(page: PageContext, all_clients: Clients, issuers: Issuers) -> Render:
     body = validate(ClientBody, forms.new_client(page))
     new = await all_clients.create(page.tx, page.project_id, body)
@@ -64,21 +71,35 @@ async def client(page: PageContext, all_clients: Clients, issuers: Issuers) -> R
         "issuer": issuer,
         "secrets": await all_clients.secrets(page.tx, found),
         "checked": _checked(page, all_clients, found),
-        "scopes": [text for name, text in words.scopes(page._) if name in found.scopes],
+        "scopes": [text for name, text in labels.scopes(page._) if name in found.scopes],
         "grant_types": [
-            text for name, text in words.grant_types(page._) if name in found.grant_types
+            text for name, text in labels.grant_types(page._) if name in found.grant_types
         ],
-        "proofs": [text for name, text in words.identities(page._) if name in found.must_prove],
+        "proofs": [text for name, text in labels.identities(page._) if name in found.must_prove],
+        "auth_method": dict(labels.auth_methods(page._))[found.auth_method],
+        "callers": [
+            each
+            for each in await all_clients.list_all(page.tx, page.project_id)
+            if each.client_id in found.introspects
+        ],
     }
     return Render("client.html", values)
 
 
 @pages.get("/oidc/{client_id}/edit", access="project:write")
 async def edit_client(page: PageContext, all_clients: Clients, settings: OidcSettings) -> Render:
-    return Render("edit.html", _form(page, await _client(page, all_clients), settings))
+    found = await _client(page, all_clients)
+    every = await all_clients.list_all(page.tx, page.project_id)
+    others = [each for each in every if each.client_id != found.client_id]
+    return Render("edit.html", _form(page, found, others, settings))
 
 
-@pages.post("/oidc/{client_id}/edit", access="project:write", form_page=edit_client)
+@pages.post(
+    "/oidc/{client_id}/edit",
+    access="project:write",
+    form_page=edit_client,
+    title=lambda _: _("OpenID client changed"),
+)
 async def change_client(page: PageContext, all_clients: Clients) -> Redirect:
     body = validate(ClientChange, forms.changes(page))
     client_id = page.params["client_id"]
@@ -86,21 +107,31 @@ async def change_client(page: PageContext, all_clients: Clients) -> Redirect:
     return Redirect(page.url(f"/oidc/{client_id}"), page._("Saved."))
 
 
-@pages.post("/oidc/{client_id}/secrets", access="project:write")
+@pages.post(
+    "/oidc/{client_id}/secrets",
+    access="project:write",
+    title=lambda _: _("Secret of an OpenID client rotated"),
+)
 async def rotate_client_secret(page: PageContext, all_clients: Clients, issuers: Issuers) -> Render:
     found = await _client(page, all_clients)
     _, secret, until_ms = await all_clients.rotate_secret(page.tx, found)
     return _created(page, found, secret, issuers, until_ms)
 
 
-@pages.post("/oidc/{client_id}/secrets/{secret_id}/delete", access="project:write")
+@pages.post(
+    "/oidc/{client_id}/secrets/{secret_id}/delete",
+    access="project:write",
+    title=lambda _: _("Secret of an OpenID client deleted"),
+)
 async def delete_client_secret(page: PageContext, all_clients: Clients) -> Redirect:
     found = await _client(page, all_clients)
     await all_clients.delete_secret(page.tx, found, page.params["secret_id"])
     return Redirect(page.url(f"/oidc/{found.client_id}"), page._("Deleted."))
 
 
-@pages.post("/oidc/{client_id}/delete", access="project:write")
+@pages.post(
+    "/oidc/{client_id}/delete", access="project:write", title=lambda _: _("OpenID client deleted")
+)
 async def delete_client(page: PageContext, all_clients: Clients) -> Redirect:
     await all_clients.delete(page.tx, page.project_id, page.params["client_id"])
     return Redirect(page.url("/oidc"), page._("Deleted."))
@@ -123,13 +154,13 @@ async def sign_ins(
         "entries": [
             (
                 each,
-                words.sign_in_failure(page._, each.outcome),
+                labels.sign_in_failure(page._, each.outcome),
                 people.get((page.project_id, each.subscriber_id or "")),
             )
             for each in shown
         ],
         "signed_in": SIGNED_IN,
-        "flows": words.flows(page._),
+        "flows": labels.flows(page._),
         "older": following and page.url(f"/oidc/{found.client_id}/sign-ins", cursor=following),
     }
     return Render("sign_ins.html", values)
@@ -144,9 +175,9 @@ async def logouts(page: PageContext, all_clients: Clients, deliveries: LogoutDel
     values = {
         "client": found,
         "deliveries": shown,
-        "failure": partial(words.failure, page._),
-        "statuses": words.statuses(page._),
-        "tones": words.STATUS_TONES,
+        "failure": partial(labels.failure, page._),
+        "statuses": labels.statuses(page._),
+        "tones": labels.STATUS_TONES,
         "older": following and page.url(f"/oidc/{found.client_id}/logouts", cursor=following),
     }
     return Render("logouts.html", values)
@@ -176,15 +207,22 @@ def _created(
     return Render("created.html", values)
 
 
-def _form(page: PageContext, found: Client | None, settings: OidcSettings) -> dict[str, Any]:
+def _form(
+    page: PageContext, found: Client | None, others: Sequence[Client], settings: OidcSettings
+) -> dict[str, Any]:
     return {
         "client": found,
         "jwks": to_json(dict(found.jwks)) if found and found.jwks else "",
         "chosen": forms.chosen(page, found),
-        "scopes": words.scopes(page._),
-        "grant_types": words.grant_types(page._),
-        "identities": words.identities(page._),
-        "auth_methods": words.auth_methods(page._),
+        "scopes": labels.scopes(page._),
+        "grant_types": labels.grant_types(page._),
+        "identities": labels.identities(page._),
+        "auth_methods": [
+            (name, text)
+            for name, text in labels.auth_methods(page._)
+            if found is None or name in get_args(SecretMethod)
+        ],
+        "others": [(each.client_id, each.name) for each in others],
         "signing_algs": [(alg, alg) for alg in ("RS256", "ES256", "EdDSA")],
         "signing_alg": settings.signing_alg,
     }
@@ -199,6 +237,6 @@ def _checked(page: PageContext, all_clients: Clients, found: Client) -> dict[str
     return {
         "pasted": pasted,
         "compared": compared,
-        "texts": [words.difference_text(page._, each) for each in compared.differences],
+        "texts": [labels.difference_text(page._, each) for each in compared.differences],
         "problem": all_clients.redirect_problem(found, compared.sent),
     }

@@ -81,11 +81,15 @@ class DeviceRequests:
             raise _gone()
 
     async def deny(self, tx: Tx, client: Client, request_id: str) -> None:
-        """The device gets no tokens. Raises as `approve`."""
+        """The device gets no tokens. Raises as `approve`, but not if the person refused before: by Cancel in
+        the messenger, and then on the page."""
         now_ms = self._clock.now_ms()
-        if not await store.deny(tx, client.project_id, request_id, now_ms=now_ms):
+        if await store.deny(tx, client.project_id, request_id, now_ms=now_ms):
+            await self._journal.failed(tx, client, "device", access_denied())
+            return
+        device = await store.find_device(tx, client.project_id, request_id)
+        if device is None or device.status != "denied":
             raise _gone()
-        await self._journal.failed(tx, client, "device", access_denied())
 
     async def _insert(self, tx: Tx, device: DeviceRequest, now_ms: int) -> str:
         for _ in range(MOST_TRIES):

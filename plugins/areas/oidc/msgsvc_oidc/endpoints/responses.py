@@ -6,6 +6,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from msgsvc_core.api.body import check_encoding
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.kernel.json import read_json, to_json
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_request
@@ -48,6 +49,9 @@ def error_response(error: Exception) -> Response:
     if isinstance(error, OAuthError):
         return json_response(error.body(), error.status, {**NO_STORE, **error.headers})
     found = api_error(error)
+    if found.status == 415:
+        refused = {"error": "invalid_request", "error_description": found.message}
+        return json_response(refused, 415, {**NO_STORE, **found.headers})
     if found.status == 404:
         return json_response({"error": "not_found", "error_description": found.message}, 404)
     retry = {} if found.retry_after_s is None else {"Retry-After": str(found.retry_after_s)}
@@ -100,6 +104,7 @@ async def posted_json(request: Request) -> Mapping[str, Any]:
 
 
 async def _body(request: Request) -> bytes:
+    check_encoding(request)
     body = bytearray()
     try:
         async for chunk in request.stream():

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.db import Database
+from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.endpoints.client_access import ClientAccess
 from msgsvc_oidc.endpoints.responses import NO_STORE, endpoint, json_response, posted
 from msgsvc_oidc.grants.references import References
@@ -19,7 +20,13 @@ from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.discovery import INTROSPECTION, REVOCATION, TOKEN
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_client, invalid_grant
 from msgsvc_oidc.protocol.parameters import Parameters
-from msgsvc_oidc.protocol.token import CodeRequest, Grant, RefreshRequest, read_verifier
+from msgsvc_oidc.protocol.token import (
+    CodeRequest,
+    Grant,
+    RefreshRequest,
+    narrowed,
+    read_verifier,
+)
 
 
 class GrantSource(Protocol):
@@ -39,6 +46,7 @@ class TokenEndpoints:
         db: Database,
         issuers: Issuers,
         access: ClientAccess,
+        clients: Clients,
         grants: Grants,
         references: References,
         sources: Mapping[str, GrantSource],
@@ -47,6 +55,7 @@ class TokenEndpoints:
         self._db = db
         self._issuers = issuers
         self._access = access
+        self._clients = clients
         self._grants = grants
         self._references = references
         self._sources = sources
@@ -106,7 +115,10 @@ class TokenEndpoints:
         return json_response({})
 
     async def introspect(self, request: Request) -> Response:
-        """Whether a token is valid, and for whom (RFC 7662). Only for tokens of the client itself."""
+        """Whether a token is valid, and for whom (RFC 7662): for tokens of the client itself, and for access
+        tokens of the clients that call it as their API. Any other token is answered as one that does not
+        exist (section 4).
+        """
         parameters = await posted(request)
         client = await self._access.authenticate(request, parameters)
         if client.is_public:
@@ -117,27 +129,41 @@ class TokenEndpoints:
     async def _introspected(self, client: Client, text: str) -> dict[str, object]:
         refresh = self._references.read_refresh_token(client.project_id, text)
         if refresh is not None:
-            grant = await self._grants.find_refreshable(client.project_id, refresh)
-            if grant is None or grant.client_id != client.client_id:
+            # Whoever calls an API keeps these to itself.
+            found = await self._grants.find_refreshable(client.project_id, refresh)
+            if found is None or found.client_id != client.client_id:
                 return {"active": False}
-            return self._shown(grant, grant.scopes, (grant.refresh_expires_at_ms or 0) // 1000)
+            expires_at_s = (found.refresh_expires_at_ms or 0) // 1000
+            return self._shown(client, found, client, found.scopes, expires_at_s)
         try:
             grant, token = await self._grants.find_by_access_token(client.project_id, text)
         except OAuthError:
             return {"active": False}
-        if grant.client_id != client.client_id:
+        if grant.client_id not in {client.client_id, *client.introspects}:
             return {"active": False}
-        shown = self._shown(grant, token.scopes, token.expires_at_s)
+        holder = await self._clients.find(grant.project_id, grant.client_id)
+        if holder is None:
+            return {"active": False}
+        shown = self._shown(client, grant, holder, token.scopes, token.expires_at_s)
         return {**shown, "token_type": "Bearer"}
 
-    def _shown(self, grant: Grant, scopes: tuple[str, ...], expires_at_s: int) -> dict[str, object]:
+    def _shown(
+        self,
+        asks: Client,
+        grant: Grant,
+        holder: Client,
+        scopes: tuple[str, ...],
+        expires_at_s: int,
+    ) -> dict[str, object]:
+        """What the client that `asks` is told of a token that `holder` got: of the scopes those that it may
+        still have. Which other APIs the token is for is not its concern."""
         return {
             "active": True,
-            "scope": " ".join(scopes),
+            "scope": " ".join(narrowed(scopes, None, holder.scopes)),
             "client_id": grant.client_id,
             "sub": grant.subject,
             "iss": self._issuers.url(grant.project_id),
-            "aud": grant.client_id,
+            "aud": asks.client_id,
             "exp": expires_at_s,
         }
 
@@ -176,4 +202,6 @@ class TokenEndpoints:
             grant_id=token.grant_id,
             number=token.number,
             scopes=parameters.words("scope") or None,
+            must_prove=client.must_prove,
+            may_have=client.scopes,
         )

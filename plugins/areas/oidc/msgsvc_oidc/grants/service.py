@@ -11,9 +11,11 @@ from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.grants import store
 from msgsvc_oidc.grants.references import AccessToken, References, RefreshToken
 from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.people import People
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_grant, invalid_token
+from msgsvc_oidc.protocol.scopes import claims_of, tells_of_person
 from msgsvc_oidc.protocol.token import (
     CodeRequest,
     Grant,
@@ -67,11 +69,13 @@ class Grants:
         settings: OidcSettings,
         references: References,
         keys: SigningKeys,
+        people: People,
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._references = references
         self._keys = keys
+        self._people = people
         self._loader = DataLoader(db, store.find_grants)
         # Inline: a thread would wait for the interpreter while tokens are signed.
         self._codes = TransactionBatcher(db, self._use_codes, inline=True)
@@ -165,9 +169,10 @@ class Grants:
     async def tokens(
         self, client: Client, grant: Grant, issuer: str, scopes: tuple[str, ...] | None = None
     ) -> Tokens:
-        """New tokens of a grant, for the scopes that a refresh asks for or all."""
+        """New tokens of a grant, for the scopes that a refresh asks for or all. Raises `OAuthError` for a
+        person who was erased meanwhile."""
         now_ms, lifetime_s = self._clock.now_ms(), self._settings.access_token_lifetime_s
-        allowed = narrowed(grant.scopes, scopes)
+        allowed = narrowed(grant.scopes, scopes, client.scopes)
         access_token = self._references.access_token(
             grant.project_id, AccessToken(grant.grant_id, now_ms // 1000 + lifetime_s, allowed)
         )
@@ -178,6 +183,7 @@ class Grants:
             lifetime_s=self._settings.id_token_lifetime_s,
             access_token=access_token,
             alg=client.signing_alg,
+            person=await self._claims(client, grant, allowed),
         )
         refresh_token = None
         if grant.refresh_number:
@@ -186,6 +192,18 @@ class Grants:
             )
         id_token = await self._keys.sign(claims, client.signing_alg)
         return Tokens(access_token, lifetime_s, allowed, id_token, refresh_token)
+
+    async def _claims(
+        self, client: Client, grant: Grant, scopes: tuple[str, ...]
+    ) -> Mapping[str, object]:
+        """What an ID token tells of the person. Section 5.4 of OpenID Connect Core 1.0 has these claims in
+        `userinfo`; most software looks for them in the ID token, where they are allowed as well."""
+        if not (client.claims_in_id_token and tells_of_person(scopes)):
+            return {}
+        person = await self._people.find(grant)
+        if person is None:
+            raise invalid_grant("the person is no longer known")
+        return claims_of(person, grant.subject, scopes)
 
     async def find_by_access_token(self, project_id: str, text: str) -> tuple[Grant, AccessToken]:
         """Raises `OAuthError` unless it is valid now."""

@@ -27,7 +27,8 @@ from msgsvc_oidc.protocol.redirects import add_parameters
 
 class LogoutPages:
     """Any site can send a browser here. So a session ends by an ID token of it, or by a press on our own
-    page, which sends along what no other site can know; and the browser goes to registered URIs alone."""
+    page, which sends along what no other site can know; and the browser is only sent to registered
+    URIs. After any other mistake of a client the person can still sign out, but is not sent back."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class LogoutPages:
         return_uri, state = asked.request.return_uri, asked.request.state
         if return_uri is None:
             response = self._templates.ended(
-                request, lang, project.public_name, signed_out=signed_out
+                request, lang, asked, project.public_name, signed_out=signed_out
             )
         else:
             target = add_parameters(return_uri, {"state": state}) if state else return_uri

@@ -44,17 +44,29 @@ class LogoutTemplates:
             action=action,
             client=asked.client,
             fields=_fields(asked, confirmation),
+            problem=asked.problem,
             project_name=project_name,
             # The form's redirect leads to the client, and on from there.
             headers=without_form_action(page_headers()),
         )
 
     def ended(
-        self, request: Request, lang: Language, project_name: str, *, signed_out: bool
+        self,
+        request: Request,
+        lang: Language,
+        asked: AskedLogout,
+        project_name: str,
+        *,
+        signed_out: bool,
     ) -> Response:
         """The person is signed out, or stays signed in, and there is nowhere to go."""
         return self._page(
-            request, "ended.html", lang, project_name=project_name, signed_out=signed_out
+            request,
+            "ended.html",
+            lang,
+            problem=asked.problem,
+            project_name=project_name,
+            signed_out=signed_out,
         )
 
     def unusable(self, request: Request, lang: Language, reason: str) -> Response:

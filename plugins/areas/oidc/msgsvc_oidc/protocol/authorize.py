@@ -23,6 +23,9 @@ PROMPTS = ("none", "login", "consent", "select_account")
 #: Characters of a parameter that is kept as it came: anybody can start a request, and each is a row.
 MAX_TEXT_LENGTH = 2048
 
+#: Characters of `state`, in which software keeps all that it needs to know again, encrypted.
+MAX_STATE_LENGTH = 8192
+
 _KEPT = ("state", "nonce", "login_hint", "ui_locales", "acr_values")
 
 #: BASE64URL of a SHA-256 digest (RFC 7636, section 4.2).
@@ -117,7 +120,8 @@ def read_request(
         raise RedirectError("invalid_request", "the client must push its authorization requests")
     _check_response_type(parameters)
     for name in _KEPT:
-        if len(parameters.get(name, "")) > MAX_TEXT_LENGTH:
+        most = MAX_STATE_LENGTH if name == "state" else MAX_TEXT_LENGTH
+        if len(parameters.get(name, "")) > most:
             raise RedirectError("invalid_request", f"{name} is too long")
     return AuthorizationRequest(
         client_id=client.client_id,

@@ -100,6 +100,10 @@ def check_credentials(
         return _check_assertion(client, given.assertion, now_ms, audiences)
     if given.secret is None:
         raise invalid_client("the client must authenticate by its secret", basic=basic)
+    if given.way == "post" and client.auth_method != "client_secret_post":
+        # The header is for every client with a secret; the form only for those that can't use it (RFC 6749,
+        # section 2.3.1).
+        raise invalid_client("the client is registered for client_secret_basic, and used the form")
     offered = digest(given.secret)
     valid = [
         hmac.compare_digest(offered, each.digest)

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from msgsvc_core.channels import Identity
 
-#: Client authentication at the token endpoint (OpenID Connect Core 1.0, section 9). A client with a secret
-#: may send it either way, whichever is registered.
+#: Client authentication at the token endpoint (OpenID Connect Core 1.0, section 9). A client uses the method
+#: that it is registered for; one of `client_secret_post` may use the header as well.
 AuthMethod = Literal["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
+
+#: Those of clients with a secret: in the header alone, or in the form as well.
+SecretMethod = Literal["client_secret_basic", "client_secret_post"]
 
 GrantType = Literal[
     "authorization_code",
@@ -61,6 +64,10 @@ class Client:
     must_prove: tuple[Identity, ...] = ()
     #: Takes authorization requests only from the pushed authorization endpoint (RFC 9126, section 6).
     require_pushed: bool = False
+    #: Its ID tokens have the claims of the granted scopes too, not only `userinfo`.
+    claims_in_id_token: bool = True
+    #: Clients whose access tokens it may introspect, besides its own: it is the API that they call.
+    introspects: tuple[str, ...] = ()
     subject_type: SubjectType = "public"
     signing_alg: SigningAlg = "RS256"
     #: Shown to people as the client's site.
@@ -73,6 +80,11 @@ class Client:
     def is_public(self) -> bool:
         """Whether it can't keep a secret (RFC 6749, section 2.1)."""
         return self.auth_method == "none"
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether it authenticates by a secret."""
+        return self.auth_method in get_args(SecretMethod)
 
     @property
     def site(self) -> str:

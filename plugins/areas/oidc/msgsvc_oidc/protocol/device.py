@@ -1,7 +1,8 @@
 """Device authorization (RFC 8628): the code that the person types, and the response to the device."""
 
-import unicodedata
 from typing import Any
+
+from msgsvc_core.kernel.unicode_text import normalized
 
 #: Letters of a user code: without vowels, so that no words arise, and without Y (RFC 8628, section 6.1).
 ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
@@ -19,9 +20,10 @@ _LOOK_ALIKES = str.maketrans("ВСНКМРТХ", "BCHKMPTX")
 def read_user_code(typed: str) -> str | None:
     """The code that a person typed: in any case, with or without separators (section 6.1). None for what
     can't be a code."""
-    if len(typed) > MAX_TYPED_LENGTH:
+    normal = normalized("NFKC", typed, most=MAX_TYPED_LENGTH)
+    if normal is None:
         return None
-    letters = unicodedata.normalize("NFKC", typed).upper().translate(_LOOK_ALIKES)
+    letters = normal.upper().translate(_LOOK_ALIKES)
     code = "".join(letter for letter in letters if letter.isalnum())
     valid = len(code) == USER_CODE_LENGTH and all(letter in ALPHABET for letter in code)
     return code if valid else None

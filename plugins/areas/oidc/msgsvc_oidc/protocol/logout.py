@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from msgsvc_oidc.protocol.authorize import MAX_TEXT_LENGTH
+from msgsvc_oidc.protocol.authorize import MAX_STATE_LENGTH
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import UnusableRequest
 from msgsvc_oidc.protocol.id_token_hint import IdTokenHint
@@ -25,10 +25,10 @@ LOGOUT_TOKEN_S = 120
 class LogoutRequest:
     """What a logout request says. `hint` is None without `id_token_hint`, or if it is none of ours."""
 
-    client_id: str | None
-    hint: IdTokenHint | None
-    return_uri: str | None
-    state: str | None
+    client_id: str | None = None
+    hint: IdTokenHint | None = None
+    return_uri: str | None = None
+    state: str | None = None
 
 
 def read_logout(parameters: Parameters, hint: IdTokenHint | None) -> LogoutRequest:
@@ -39,7 +39,7 @@ def read_logout(parameters: Parameters, hint: IdTokenHint | None) -> LogoutReque
         if client_id not in {None, hint.client_id}:
             raise UnusableRequest("client_id is not that of id_token_hint")
         client_id = hint.client_id
-    if len(parameters.get("state", "")) > MAX_TEXT_LENGTH:
+    if len(parameters.get("state", "")) > MAX_STATE_LENGTH:
         raise UnusableRequest("state is too long")
     return LogoutRequest(
         client_id=client_id,
@@ -49,18 +49,19 @@ def read_logout(parameters: Parameters, hint: IdTokenHint | None) -> LogoutReque
     )
 
 
-def check_return(request: LogoutRequest, client: Client | None) -> None:
-    """Raises `UnusableRequest` unless the browser may go where the request says: to a URI that the client has
-    registered, character by character (RP-Initiated Logout 1.0, section 3). Without a client there is
-    none."""
+def return_problem(request: LogoutRequest, client: Client | None) -> str | None:
+    """Why the browser must not go where the request says; None if it may, or the request says nothing. It
+    may go to a URI that the client has registered, character by character (RP-Initiated Logout 1.0,
+    section 3). Without a client there is none."""
     if request.client_id is not None and client is None:
-        raise UnusableRequest("client_id is not known here")
+        return "client_id is not known here"
     if request.return_uri is None:
-        return
+        return None
     if client is None:
-        raise UnusableRequest("post_logout_redirect_uri goes with id_token_hint or client_id")
+        return "post_logout_redirect_uri goes with id_token_hint or client_id"
     if request.return_uri not in client.post_logout_redirect_uris:
-        raise UnusableRequest("post_logout_redirect_uri is not registered for this client")
+        return "post_logout_redirect_uri is not registered for this client"
+    return None
 
 
 def logout_step(request: LogoutRequest, session_id: str | None) -> Literal["nothing", "ask", "end"]:

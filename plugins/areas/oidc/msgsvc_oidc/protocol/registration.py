@@ -73,7 +73,10 @@ def read_metadata(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_asks_nobody(found: Mapping[str, Any]) -> None:
-    """A backchannel request writes to a person: the project decides which software may."""
+    """A backchannel request writes to a person: the project decides which software may. An API, which gets no
+    tokens, is registered by the project too: it says whose tokens that one introspects."""
+    if not found["grant_types"]:
+        raise invalid_metadata("grant_types must hold one")
     if CIBA in found["grant_types"]:
         raise invalid_metadata("a client that registers itself can't have people asked (CIBA)")
 

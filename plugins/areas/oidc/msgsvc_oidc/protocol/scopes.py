@@ -57,9 +57,14 @@ class Person:
     email: str | None = None
 
 
+def tells_of_person(scopes: Iterable[str]) -> bool:
+    """Whether there are claims of one of the scopes, besides `sub`."""
+    return any(CLAIMS[scope] for scope in scopes if scope != "openid")
+
+
 def claims_of(person: Person, subject: str, scopes: Iterable[str]) -> dict[str, object]:
-    """The claims of `userinfo`. What the messenger does not know is left out, and a contact that is not
-    verified is none."""
+    """The claims that the scopes open, in `userinfo` and in ID tokens. What the messenger does not know is
+    left out, and a contact that is not verified is none."""
     claims: dict[str, object] = {"sub": subject}
     granted = set(scopes)
     if "profile" in granted:

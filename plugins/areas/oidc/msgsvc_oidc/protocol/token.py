@@ -5,7 +5,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,13 +67,18 @@ class CodeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
-    """A refresh token that a client presents: its grant, and its number in the line of tokens."""
+    """A refresh token that a client presents: its grant, and its number in the line of tokens.
+
+    `must_prove` and `may_have` are what the client asks for and may have now, which may have changed since.
+    """
 
     project_id: str
     client_id: str
     grant_id: str
     number: int
     scopes: tuple[str, ...] | None = None
+    must_prove: tuple[Identity, ...] = ()
+    may_have: tuple[str, ...] | None = None
 
 
 class Replayed(Exception):
@@ -131,6 +136,10 @@ def check_refresh(
         raise invalid_grant("the refresh token is not valid")
     if grant.refresh_expires_at_ms is not None and now_ms >= grant.refresh_expires_at_ms:
         raise invalid_grant("the refresh token has expired")
+    if request.must_prove and grant.proves not in request.must_prove:
+        raise invalid_grant("the sign-in did not prove what the client asks for now")
+    if request.may_have is not None and "offline_access" not in request.may_have:
+        raise invalid_grant("the client may not use refresh tokens any more")
     if request.scopes is not None and not set(request.scopes) <= set(grant.scopes):
         raise OAuthError("invalid_scope", "scope exceeds what was granted")
     if request.number == grant.refresh_number:
@@ -151,10 +160,12 @@ def id_token_claims(
     lifetime_s: int,
     access_token: str,
     alg: str,
+    person: Mapping[str, object],
 ) -> dict[str, Any]:
-    """The claims of an ID token (OpenID Connect Core 1.0, section 2)."""
+    """The claims of an ID token (OpenID Connect Core 1.0, section 2), with those of the person, if any."""
     now_s = now_ms // 1000
     claims: dict[str, Any] = {
+        **person,
         "iss": issuer,
         "sub": grant.subject,
         "aud": grant.client_id,
@@ -181,10 +192,15 @@ def left_half_hash(text: str, alg: str) -> str:
     return base64.urlsafe_b64encode(hashed[: len(hashed) // 2]).rstrip(b"=").decode()
 
 
-def narrowed(granted: Collection[str], requested: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The scopes of an access token: all that were granted, or those that a refresh asks for."""
+def narrowed(
+    granted: Collection[str], requested: tuple[str, ...] | None, may_have: Collection[str]
+) -> tuple[str, ...]:
+    """The scopes of an access token: those that were granted and that the client may still have, or of them
+    those that a refresh asks for."""
     return tuple(
-        scope for scope in granted if requested is None or scope in requested or scope == "openid"
+        scope
+        for scope in granted
+        if scope == "openid" or (scope in may_have and (requested is None or scope in requested))
     )
 
 

@@ -30,7 +30,12 @@ async def list_oidc_registration_tokens(
     )
 
 
-@router.post("/v1/oidc/registration-tokens", status=201, errors=(Conflict,), audited=True)
+@router.post(
+    "/v1/oidc/registration-tokens",
+    status=201,
+    errors=(Conflict,),
+    audited=lambda _: _("Registration token created"),
+)
 async def create_oidc_registration_token(
     ctx: Context, body: RegistrationTokenBody, tokens: RegistrationTokens, issuers: Issuers
 ) -> NewRegistrationTokenAnswer:
@@ -45,7 +50,10 @@ async def create_oidc_registration_token(
 
 
 @router.delete(
-    "/v1/oidc/registration-tokens/{token_id}", status=204, errors=(NotFound,), audited=True
+    "/v1/oidc/registration-tokens/{token_id}",
+    status=204,
+    errors=(NotFound,),
+    audited=lambda _: _("Registration token revoked"),
 )
 async def revoke_oidc_registration_token(
     ctx: Context, token_id: RegistrationTokenId, tokens: RegistrationTokens

@@ -3,19 +3,24 @@
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard import EventTile, Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.dashboard.people import chosen_person, search_people
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.routing.models import read_steps
 from msgsvc_core.routing.service import Routes
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_otp.dashboard.words import TONES, not_delivered, statuses
+from msgsvc_otp.dashboard.labels import TONES, not_delivered, statuses
+from msgsvc_otp.events import SENT, VERIFIED
 from msgsvc_otp.models import DEFAULT_PURPOSE, OneTimeCode, SendOtpBody, VerifyOtpBody
 from msgsvc_otp.service import OneTimeCodes
 from msgsvc_otp.settings import OtpSettings
 
-pages = Pages("otp", package="msgsvc_otp.dashboard")
+pages = Pages(
+    "otp",
+    package="msgsvc_otp.dashboard",
+    tiles=[EventTile(lambda _: _("Codes entered"), VERIFIED, of=SENT)],
+)
 
 
 @pages.get(
@@ -66,7 +71,9 @@ async def recipients(page: PageContext, subscribers: Subscribers) -> Render:
     return Render("recipients.html", {"name": "who", "searched": searched, "found": found})
 
 
-@pages.post("/codes", access="project:write", form_page=codes)
+@pages.post(
+    "/codes", access="project:write", form_page=codes, title=lambda _: _("One-time code sent")
+)
 async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     purpose = page.form.text("purpose").strip()
     asked = {**chosen_person(page.form, "who"), "purpose": purpose}
@@ -105,7 +112,12 @@ async def code(
     return Render("state.html" if page.fragment == "state" else "code.html", values)
 
 
-@pages.post("/codes/{otp_id}/verify", access="project:write", form_page=code)
+@pages.post(
+    "/codes/{otp_id}/verify",
+    access="project:write",
+    form_page=code,
+    title=lambda _: _("One-time code verified"),
+)
 async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     otp_id = page.params["otp_id"]
     body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})

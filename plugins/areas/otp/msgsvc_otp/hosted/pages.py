@@ -17,7 +17,9 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.limits import Limiter
 from msgsvc_core.pages import page_endpoint, page_headers, static_files
+from msgsvc_core.pages.posting import posted_values
 from msgsvc_core.projects.page_brand import set_page_brand
+from msgsvc_core.security.networks import customer_network
 from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts, OtpRateLimited
 from msgsvc_otp.hosted.models import Fault, OpenedPage
 from msgsvc_otp.hosted.rendering import CodeTemplates, root_of
@@ -80,8 +82,8 @@ class HostedCodes:
 
     async def _enter(self, request: Request) -> Response:
         opened = await self._open(request)
-        async with request.form(max_files=0, max_fields=4, max_part_size=FORM_BYTES) as form:
-            typed = "".join(str(form.get("code") or "")[:64].split())
+        form = await posted_values(request, max_bytes=FORM_BYTES, max_values=4)
+        typed = "".join(str(form.get("code") or "")[:64].split())
         if not typed or opened.state != "asks":
             return self._templates.code(request, opened, "empty" if not typed else None)
         try:
@@ -106,10 +108,10 @@ class HostedCodes:
 
     async def _count(self, request: Request) -> None:
         """Raises `RateLimitProject`. It bounds load: guesses are limited for each code and person."""
-        address = request.client.host if request.client else ""
+        network = customer_network(request.client.host if request.client else "")
         limit = self._settings.page_requests_per_minute
         window = await self._limiter.hit(
-            f"otp.pages:{address}", limit, WINDOW_S, when_away="count_locally"
+            f"otp.pages:{network}", limit, WINDOW_S, when_away="count_locally"
         )
         if not window.allowed:
             raise RateLimitProject(

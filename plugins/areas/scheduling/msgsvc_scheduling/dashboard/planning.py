@@ -10,8 +10,8 @@ from msgsvc_core.dashboard.writing import MessageChoices, MessageForm, asked, au
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
+from msgsvc_scheduling.dashboard.labels import in_words
 from msgsvc_scheduling.dashboard.waiting import RUNS, get
-from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.recurrence import Rule
 from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
@@ -23,9 +23,19 @@ def declare(pages: Pages) -> None:
     pages.get("/schedules/new", access="project:write")(compose)
     pages.get("/schedules/runs", access="project:write")(runs)
     pages.post("/schedules/preview", access="project:write", read_only=True)(preview)
-    pages.post("/schedules", access="project:write", form_page=compose)(create)
+    pages.post(
+        "/schedules",
+        access="project:write",
+        form_page=compose,
+        title=lambda _: _("Message scheduled"),
+    )(create)
     pages.get("/schedules/{record_id}/edit", access="project:write")(edit)
-    pages.post("/schedules/{record_id}/edit", access="project:write", form_page=edit)(change)
+    pages.post(
+        "/schedules/{record_id}/edit",
+        access="project:write",
+        form_page=edit,
+        title=lambda _: _("Scheduled message changed"),
+    )(change)
     pages.post("/schedules/{record_id}/preview", access="project:write", read_only=True)(
         preview_changes
     )

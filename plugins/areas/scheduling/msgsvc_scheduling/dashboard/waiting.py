@@ -7,7 +7,7 @@ from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_scheduling.dashboard.words import in_words, why_not_sent
+from msgsvc_scheduling.dashboard.labels import in_words, why_not_sent
 from msgsvc_scheduling.models import Kind, Record, ScheduledQuery
 from msgsvc_scheduling.recurring import RecurringQuery
 from msgsvc_scheduling.service import Scheduling
@@ -21,9 +21,24 @@ def declare(pages: Pages) -> None:
     nav = Nav("Scheduled messages", icon="clock", group="sending", order=20)
     pages.get("/schedules", access="project:read", nav=nav)(listed)
     pages.get("/schedules/{record_id}", access="project:read")(schedule)
-    pages.post("/schedules/{record_id}/pause", access="project:write", form_page=schedule)(pause)
-    pages.post("/schedules/{record_id}/resume", access="project:write", form_page=schedule)(resume)
-    pages.post("/schedules/{record_id}/cancel", access="project:write", form_page=schedule)(cancel)
+    pages.post(
+        "/schedules/{record_id}/pause",
+        access="project:write",
+        form_page=schedule,
+        title=lambda _: _("Scheduled message paused"),
+    )(pause)
+    pages.post(
+        "/schedules/{record_id}/resume",
+        access="project:write",
+        form_page=schedule,
+        title=lambda _: _("Scheduled message resumed"),
+    )(resume)
+    pages.post(
+        "/schedules/{record_id}/cancel",
+        access="project:write",
+        form_page=schedule,
+        title=lambda _: _("Scheduled message deleted"),
+    )(cancel)
 
 
 def kind_of(record_id: str) -> Kind:

@@ -11,8 +11,8 @@ from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Pages, Redirect, R
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
+from msgsvc_webhooks.dashboard.labels import failure, state_of, statuses, what_happened
 from msgsvc_webhooks.dashboard.verifying import Verification
-from msgsvc_webhooks.dashboard.words import failure, state_of, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryQuery,
@@ -65,7 +65,12 @@ async def new_webhook(page: PageContext, catalogue: EventCatalogue) -> Render:
     return Render("edit.html", {"webhook": None, "groups": groups, **_chosen(page)})
 
 
-@pages.post("/webhooks/new", access="project:write", form_page=new_webhook)
+@pages.post(
+    "/webhooks/new",
+    access="project:write",
+    form_page=new_webhook,
+    title=lambda _: _("Webhook created"),
+)
 async def create_webhook(
     page: PageContext,
     all_webhooks: Webhooks,
@@ -135,7 +140,12 @@ async def edit_webhook(
     return Render("edit.html", {"webhook": found, "groups": groups, **_chosen(page, found)})
 
 
-@pages.post("/webhooks/{webhook_id}/edit", access="project:write", form_page=edit_webhook)
+@pages.post(
+    "/webhooks/{webhook_id}/edit",
+    access="project:write",
+    form_page=edit_webhook,
+    title=lambda _: _("Webhook changed"),
+)
 async def change_webhook(
     page: PageContext, all_webhooks: Webhooks, catalogue: EventCatalogue
 ) -> Redirect:
@@ -143,7 +153,9 @@ async def change_webhook(
     return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
-@pages.post("/webhooks/{webhook_id}/status", access="project:write")
+@pages.post(
+    "/webhooks/{webhook_id}/status", access="project:write", title=lambda _: _("Webhook changed")
+)
 async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     # What is not there is missing, whatever was asked of it.
     await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
@@ -154,14 +166,20 @@ async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redir
     )
 
 
-@pages.post("/webhooks/{webhook_id}/test", access="project:write")
+@pages.post(
+    "/webhooks/{webhook_id}/test", access="project:write", title=lambda _: _("Webhook tested")
+)
 async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     webhook_id = page.params["webhook_id"]
     delivery = await all_webhooks.send_test(page.tx, page.project_id, webhook_id)
     return Redirect(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
 
 
-@pages.post("/webhooks/{webhook_id}/secret", access="project:write")
+@pages.post(
+    "/webhooks/{webhook_id}/secret",
+    access="project:write",
+    title=lambda _: _("Webhook secret rotated"),
+)
 async def rotate_webhook_secret(
     page: PageContext, all_webhooks: Webhooks, verification: Verification
 ) -> Render:
@@ -172,7 +190,9 @@ async def rotate_webhook_secret(
     return Render("secret.html", {**values, "snippets": verification.snippets()})
 
 
-@pages.post("/webhooks/{webhook_id}/replay", access="project:write")
+@pages.post(
+    "/webhooks/{webhook_id}/replay", access="project:write", title=lambda _: _("Events replayed")
+)
 async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Redirect:
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
@@ -187,7 +207,9 @@ async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> R
     return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
-@pages.post("/webhooks/{webhook_id}/delete", access="project:write")
+@pages.post(
+    "/webhooks/{webhook_id}/delete", access="project:write", title=lambda _: _("Webhook deleted")
+)
 async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     await all_webhooks.delete(page.tx, page.project_id, page.params["webhook_id"])
     return Redirect(page.url("/webhooks"), page._("Deleted."))
@@ -213,6 +235,7 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     "/webhooks/deliveries/{delivery_id}/redeliver",
     access="project:write",
     form_page=webhook_delivery,
+    title=lambda _: _("Event redelivered"),
 )
 async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]

@@ -114,6 +114,21 @@ def test_a_unit_of_an_impossible_length_is_malformed(length: int) -> None:
         pdu.read_header(length.to_bytes(4) + bytes(12))
 
 
+@pytest.mark.parametrize(
+    ("coding", "alphabet"),
+    [
+        *((coding, "default") for coding in (0x00, 0x10, 0x11, 0x13, 0x50, 0xC0, 0xD8, 0xF0, 0xF1)),
+        *((coding, "utf-16-be") for coding in (0x08, 0x18, 0x19, 0x58, 0xE0, 0xE8)),
+        *((coding, "octets") for coding in (0x02, 0x04, 0x09, 0x14, 0x34, 0x80, 0xF4, 0xF5)),
+        (0x01, "ascii"),
+        (0x03, "latin-1"),
+        (0x06, "iso8859-5"),
+    ],
+)
+def test_a_coding_names_its_alphabet_whatever_else_it_says(coding: int, alphabet: str) -> None:
+    assert pdu.alphabet_of(coding) == alphabet
+
+
 def receipt(text: bytes, **tlvs: bytes) -> Receipt | None:
     tags = {"id": 0x001E, "state": 0x0427}
     return read_receipt(
@@ -125,6 +140,32 @@ def receipt(text: bytes, **tlvs: bytes) -> Receipt | None:
             tlvs={tags[name]: value for name, value in tlvs.items()},
         )
     )
+
+
+def test_a_receipt_in_ucs2_and_one_with_words_written_out_are_read() -> None:
+    wide = ShortMessage(
+        Address("1"),
+        Address("2"),
+        "id:7 stat:DELIVRD".encode("utf-16-be"),
+        coding=8,
+        esm_class=4,
+    )
+
+    assert read_receipt(wide) == Receipt("7", "delivered", "DELIVRD")
+    assert receipt(b"id:7 stat:DELIVERED") == Receipt("7", "delivered", "DELIVERED")
+    assert receipt(b"id:7 stat:UNDELIVERABLE err:1") == Receipt(
+        "7", "failed", "UNDELIVERABLE, error 1", "1"
+    )
+    assert receipt(b"id:7 stat:PENDING") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [("42", "0000000042"), ("00A1", "a1"), ("msg-1", "MSG-1"), ("0", "0")]
+)
+def test_ids_of_one_form_are_the_same_with_zeros_before_them_and_in_any_case(
+    answer: str, told: str
+) -> None:
+    assert id_of_answer(answer, "same") == id_of_receipt(told, "same")
 
 
 def test_a_receipt_is_read_from_its_text_or_its_parameters() -> None:
@@ -179,3 +220,27 @@ def test_a_place_is_found_in_objects_and_lists() -> None:
     assert templates.at(found, "messages.0.ok") is None
     assert templates.at(found, "n") is None
     assert templates.at([], "messages") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("\u201cHi\u201d \u2013 it\u2019s\u00a0me\u2026", '"Hi" - it\'s me...'),
+        ("plain", "plain"),
+        # Another alphabet is needed anyway.
+        ("\u00abПривет\u00bb", "\u00abПривет\u00bb"),
+    ],
+)
+def test_typographic_characters_are_replaced_where_that_saves_an_alphabet(
+    text: str, sent: str
+) -> None:
+    assert gsm.plain(text) == sent
+
+
+@given(st.text(alphabet=[*gsm.EXTENSION, *"@£Δ az\n09"], min_size=1, max_size=60))
+def test_as_many_characters_fit_as_is_promised(text: str) -> None:
+    most = gsm.longest(text, 4)
+    assert most is not None
+    filled = text + "x" * (most - len(text))
+
+    assert len(split(filled, 16).parts) <= 4

@@ -1,0 +1,62 @@
+"""Measures how a parser's time grows with its input: what strangers send must take time linear in its size.
+
+assert growing(read_mail, [b"<div ", b"\\n", b"("], most_s=0.02) == []
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import AnyStr
+
+from msgsvc_devkit.deadlines import patient
+
+#: Sizes of the two inputs. Quadratic time is sixteen times as much for the longer one.
+SHORT, LONG = 8_000, 32_000
+
+#: How many times as long the longer input may take: some caches are left on the way.
+MOST_GROWTH = 8.0
+
+#: Seconds below which growth can't be measured.
+SHORTEST_S = 0.002
+
+#: How often a measurement is repeated before it counts, as the machine may be busy.
+ROUNDS = 3
+
+
+def growing(
+    parse: Callable[[AnyStr], object],
+    units: Iterable[AnyStr],
+    *,
+    before: AnyStr | None = None,
+    after: AnyStr | None = None,
+    sizes: tuple[int, int] = (SHORT, LONG),
+    most_s: float | None = None,
+) -> list[str]:
+    """The units which, repeated, make `parse` take more than linear time, or more than `most_s` seconds of
+    the processor for the longer input; more on a slow machine, see `patient`. `before` and `after` stand
+    around the repetition. What `parse` raises is its answer."""
+    most_s = None if most_s is None else patient(most_s)
+    found = []
+    for unit in units:
+        begin, end = before or unit[:0], after or unit[:0]
+        short, long = (begin + (unit * size)[:size] + end for size in sizes)
+        for _ in range(ROUNDS):
+            short_s, long_s = _seconds(parse, short), _seconds(parse, long)
+            if not _is_slow(short_s, long_s, most_s):
+                break
+        else:
+            found.append(f"{unit!r}: {short_s:.4f} s, {long_s:.4f} s")
+    return found
+
+
+def _is_slow(short_s: float, long_s: float, most_s: float | None) -> bool:
+    grows = long_s / max(short_s, SHORTEST_S) > MOST_GROWTH
+    return grows or (most_s is not None and long_s > most_s)
+
+
+def _seconds(parse: Callable[[AnyStr], object], text: AnyStr) -> float:
+    began = time.thread_time()
+    # A refusal is an answer; other tests say which.
+    with suppress(Exception):
+        parse(text)
+    return time.thread_time() - began

@@ -1,0 +1,1 @@
+"""Buttons on platforms without them."""

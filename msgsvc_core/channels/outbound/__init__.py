@@ -1,0 +1,1 @@
+"""Outbound calls of a channel: rate limits, order, circuit breaker, concurrency."""

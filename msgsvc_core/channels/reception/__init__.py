@@ -1,0 +1,1 @@
+"""Receiving: polling and webhooks of each bot, in the process that leases it."""

@@ -1,0 +1,1 @@
+"""Links, QR codes and words that start a bot."""

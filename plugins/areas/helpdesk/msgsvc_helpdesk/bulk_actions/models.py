@@ -1,0 +1,126 @@
+"""Requests and answers of bulk actions on tickets."""
+
+import re
+from typing import Literal, get_args
+
+from pydantic import ConfigDict, Field, model_validator
+
+from msgsvc_core.api import examples
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, Time
+from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.bulk_actions.models import (
+    MOST_NAMED,
+    BulkAction,
+    BulkActionId,
+    shown_fields,
+)
+from msgsvc_core.plugins.tickets import Priority
+from msgsvc_helpdesk.models import TAG_LENGTH, TAG_PATTERN, TICKET_ID, TicketFilters
+
+TicketAction = Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+TicketBulkStatus = Literal["collecting", "running", "completed", "cancelled", "failed"]
+TicketBulkError = Literal["too_many", "assignee_gone", "job_failed"]
+
+#: Statuses that can be set; a snooze has an end.
+SETTABLE = ("open", "pending", "closed")
+
+WHAT = "What is done with each ticket, by the rules of the endpoint of the same name."
+VALUE = (
+    "Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of"
+    " `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`."
+)
+
+
+class TicketBulkActionBody(RequestModel):
+    """What is done with which tickets: `all`, `filters` or `ticket_ids`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"action": "add_tag", "value": "delivery", "filters": {"status": "open"}},
+                {"action": "assign", "value": examples.MEMBER_ID, "ticket_ids": [TICKET_ID]},
+                {"action": "close", "filters": {"status": "pending", "tag": "spam"}},
+            ]
+        }
+    )
+
+    action: TicketAction = Field(description=WHAT, examples=["add_tag"])
+    value: str | None = Field(None, description=VALUE, examples=["delivery"])
+    all: bool = Field(False, description="All tickets of the project, of any status.")
+    filters: TicketFilters | None = Field(
+        None,
+        description="Those that `GET /v1/tickets` lists with these filters, at least one.",
+        examples=[{"status": "open"}],
+    )
+    ticket_ids: list[str] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_NAMED,
+        description="Their ids. Those that don't exist count as `failed`.",
+        examples=[[TICKET_ID]],
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "TicketBulkActionBody":
+        """`value` fits the action: a status, a priority, a tag, or nothing for `close`. Exactly one of
+        `all`, `filters` and `ticket_ids` is given."""
+        if self.action == "close" and self.value is not None:
+            raise wrong_field("value", "is not of this action")
+        if self.action == "set_status" and self.value not in SETTABLE:
+            raise wrong_field("value", "must be open, pending or closed")
+        if self.action == "set_priority" and self.value not in get_args(Priority):
+            raise wrong_field("value", "must be low, normal, high or urgent")
+        if self.action in {"add_tag", "remove_tag"}:
+            tag = self.value or ""
+            if len(tag) > TAG_LENGTH or not re.match(TAG_PATTERN, tag):
+                raise wrong_field("value", "must be a tag")
+        has_filters = self.filters is not None and self.filters != TicketFilters()
+        if [self.all, has_filters, self.ticket_ids is not None].count(True) != 1:
+            raise wrong_field("ticket_ids", "give these, `all`, or at least one filter")
+        return self
+
+
+class TicketBulkActionAnswer(ResponseModel):
+    """A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done` and
+    `failed`."""
+
+    bulk_action_id: BulkActionId
+    action: TicketAction = Field(description=WHAT, examples=["add_tag"])
+    value: str | None = Field(description=VALUE, examples=["delivery"])
+    status: TicketBulkStatus = Field(
+        description="`collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`.",
+        examples=["running"],
+    )
+    total: int = Field(
+        description="Tickets it is about; grows while `collecting`.", examples=[1200]
+    )
+    done: int = Field(
+        description="Tickets for which it is done, including those where nothing had to change.",
+        examples=[480],
+    )
+    failed: int = Field(
+        description="Tickets that did not exist any more, or took no further tag.", examples=[0]
+    )
+    progress: float = Field(
+        description="Share of the tickets that it has reached, from 0 to 1.", examples=[0.4]
+    )
+    error: TicketBulkError | None = Field(
+        description="Why it `failed`: `too_many` tickets match; the member stopped answering customers"
+        " (`assignee_gone`); or its job failed time and again (`job_failed`). What is done stays.",
+        examples=[None],
+    )
+    created_at: CreatedAt = Field(examples=[examples.TIME])
+    finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
+
+    @classmethod
+    def of(cls, bulk: BulkAction) -> "TicketBulkActionAnswer":
+        return cls(**shown_fields(bulk), value=bulk.value)
+
+
+class TicketBulkActionList(ResponseModel):
+    """A page of bulk actions, newest first."""
+
+    data: list[TicketBulkActionAnswer] = Field(description="The page's bulk actions.")
+    next_cursor: NextCursor

@@ -1,0 +1,1 @@
+"""Canned answers: texts that a project writes once, and answers with by key."""

@@ -1,0 +1,1 @@
+"""The bot for customers: their messages, threads and ratings."""

@@ -1,0 +1,1 @@
+"""Business hours and service levels: when tickets are due."""
