@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from msgsvc_core.db import Database
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.service import Service
 from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.runners import in_flight
@@ -21,23 +22,31 @@ async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
     that wait for a stopped or rate-limited bot are not due. Raises `TimeoutError`."""
 
     async def idle() -> bool:
-        return not await has_work(service.db, service.clock) and not in_flight(service)
+        return await is_idle(service.db, service.clock, partial(in_flight, service))
 
     await until(idle, timeout_s=timeout_s)
 
 
+async def is_idle(db: Database, clock: Clock, in_flight: Callable[[], int]) -> bool:
+    """Whether no job is due or running, nor one of `in_flight`, which counts handlers that still work."""
+    # Counted before and after: what a handler enqueues at its end is found by the query between the two.
+    return not in_flight() and not await has_work(db, clock) and not in_flight()
+
+
 async def has_work(db: Database, clock: Clock) -> bool:
     """Whether a job is running, or due and not held up by its bot."""
+    now_ms = clock.now_ms()
     async with db.read() as tx:
-        count = await tx.fetch_val(
-            "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
-            " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
+        first_ms = await tx.fetch_val(
+            "SELECT MIN(CASE state WHEN 'running' THEN 0 ELSE run_at_ms END) FROM core_jobs"
+            " WHERE state = 'running' OR (state = 'ready' AND run_at_ms <= :soon_ms AND NOT EXISTS"
             " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
             " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms"
             " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
-            {"now_ms": clock.now_ms()},
+            {"now_ms": now_ms, "soon_ms": now_ms + MINUTE_MS},
         )
-    return bool(count)
+    # By the time after the query: what was enqueued between the two is due as well.
+    return first_ms is not None and first_ms <= clock.now_ms()
 
 
 async def until(

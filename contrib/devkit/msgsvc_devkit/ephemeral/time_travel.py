@@ -5,7 +5,7 @@ from msgsvc_core.jobs import JobQueue, lanes
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_devkit.clock import MovableClock
 from msgsvc_devkit.deadlines import patient
-from msgsvc_devkit.work import has_work, until
+from msgsvc_devkit.work import is_idle, until
 
 #: Steps in which the clock moves, each of a minute or more. What follows from a job, like the second
 #: message of a drip campaign, is then due at its own time, and not when all is over.
@@ -60,4 +60,4 @@ class TimeTravel:
             self._jobs.wake(lane, due_ms)
 
     async def _is_idle(self) -> bool:
-        return not await has_work(self._db, self._clock) and not self._jobs.in_flight
+        return await is_idle(self._db, self._clock, lambda: self._jobs.in_flight)
