@@ -1,4 +1,4 @@
-"""How a package of the core is put together: what it declares, and how its objects are built.
+"""How a package is put together: what it declares, and how its objects are built.
 
     PART = Part(
         build=(_tags, _subscribers),
@@ -10,9 +10,10 @@
         tags = Tags(clock=clock, jobs=jobs, max_tags=settings.limits.tags, ...)
         return Built(provides=[tags], jobs=lambda: [tags.spec])
 
-Each package has one `PART`, in its `part.py`; `msgsvc_core/core_parts.py` lists them. A builder names the
-objects that it uses by their types and is called as soon as all of them exist, so the order of builders does
-not matter. An object that is built later, and used only in calls, is a `Later`.
+Each package of the core has one `PART`, in its `part.py`; `msgsvc_core/core_parts.py` lists them. A
+builder names the objects that it uses by their types and is called as soon as all of them exist, so the order
+of builders does not matter. An object that is built later, and used only in calls, is a `Later`. Plugins use
+the same builders, see `msgsvc_core/plugins/composed.py`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -83,6 +83,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.messages.templates.models",
     "msgsvc_core.messages.templates.rendering",
     "msgsvc_core.messages.templates.service",
+    "msgsvc_core.parts",
     "msgsvc_core.projects",
     "msgsvc_core.projects.branding",
     "msgsvc_core.projects.branding.models",

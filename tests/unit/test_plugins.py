@@ -1,6 +1,6 @@
 """Plugins: which are loaded, and what is refused of them before anything runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -8,10 +8,15 @@ import pytest
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.core_parts import CORE_EVENTS
 from msgsvc_core.events import EventSpec
-from msgsvc_core.jobs import JobSpec
+from msgsvc_core.jobs import JobContext, JobSpec
+from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.hooks import PluginError, in_order
+from msgsvc_core.kernel.providers import NotProvided
 from msgsvc_core.messages.routes import router as messages_router
+from msgsvc_core.parts import Built
+from msgsvc_core.plugins.composed import ComposedPlugin
+from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
@@ -93,6 +98,45 @@ def test_an_async_function_for_a_plain_hook_is_refused() -> None:
 
     with pytest.raises(PluginError, match="'Odd': hook register_lanes must be a plain def"):
         build(Odd())
+
+
+class Lens:
+    async def look(self, ctx: JobContext, jobs: Sequence[Job]) -> None: ...
+
+
+class Tube:
+    def __init__(self, lens: Lens) -> None:
+        self.lens = lens
+
+
+def _tube(*, lens: Lens) -> Built:
+    return Built(provides=[Tube(lens)])
+
+
+def _lens(*, context: PluginContext) -> Built:
+    lens = Lens()
+    return Built(provides=[lens], jobs=lambda: [JobSpec("telescope.look", lens.look)])
+
+
+def composed(*builders: Callable[..., Built]) -> Service:
+    class Telescope:
+        @hookimpl
+        def create_plugin(self, context: PluginContext) -> ComposedPlugin:
+            return ComposedPlugin(context, builders)
+
+    return build(Telescope())
+
+
+def test_builders_of_a_plugin_get_each_others_objects_and_handlers_may_ask_for_them() -> None:
+    service = composed(_tube, _lens)
+
+    assert service.get(Tube).lens is service.get(Lens)
+    assert "telescope.look" in {spec.name for spec in service.job_specs}
+
+
+def test_a_builder_of_a_plugin_that_asks_for_what_nothing_builds_is_named() -> None:
+    with pytest.raises(NotProvided, match="_tube asks for `lens: Lens`"):
+        composed(_tube)
 
 
 def test_a_plugin_named_twice_is_refused() -> None:

@@ -1,19 +1,19 @@
 """Hook implementations. Each delegates to the module that owns the behaviour."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import EventSpec
 from msgsvc_core.files import StoredFile
-from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.parts import Built
+from msgsvc_core.plugins.composed import ComposedPlugin
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_forms.copies import Copies
@@ -64,76 +64,41 @@ def register_locale() -> Path:
     return Path(__file__).parent / "locale"
 
 
-class FormsPlugin:
-    """The plugin's objects, and what they do for the core."""
-
-    def __init__(
-        self,
-        *,
-        forms: Forms,
-        submissions: Submissions,
-        copies: Copies,
-        dialogues: Dialogues,
-        sharing: Sharing,
-        bot: FormBot,
-        web: WebForms,
-        jobs: Sequence[JobSpec],
-    ) -> None:
-        self._forms = forms
-        self._submissions = submissions
-        self._copies = copies
-        self._dialogues = dialogues
-        self._sharing = sharing
-        self._bot = bot
-        self._web = web
-        self._jobs = jobs
-
-    @hookimpl
-    def register_services(self) -> Mapping[type, Any]:
-        return {
-            Forms: self._forms,
-            Submissions: self._submissions,
-            Dialogues: self._dialogues,
-            Sharing: self._sharing,
-        }
-
-    @hookimpl
-    def register_inbound(self) -> Sequence[InboundRule]:
-        return self._bot.rules()
-
-    @hookimpl
-    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await self._copies.erase_person(project_id, subscriber_id)
-
-    @hookimpl
-    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        await self._dialogues.file_fetched(tx, file)
-
-    @hookimpl
-    def register_pages(self) -> Sequence[Any]:
-        return self._web.routes()
-
-    @hookimpl
-    def register_dashboard(self) -> Sequence[Pages]:
-        return [pages]
-
-    @hookimpl
-    def register_jobs(self) -> Sequence[JobSpec]:
-        return self._jobs
-
-    @hookimpl
-    def register_endpoints(self) -> Sequence[Endpoint]:
-        return router.endpoints
-
-
 @hookimpl
 def register_personal_data() -> Sequence[PersonalData]:
     return PERSONAL_DATA
 
 
 @hookimpl
-def create_plugin(context: PluginContext) -> FormsPlugin:
-    settings, config = context.settings(FormsSettings), context.config
+def create_plugin(context: PluginContext) -> "FormsPlugin":
+    return FormsPlugin(context, [_forms, _dialogues, _web])
+
+
+class FormsPlugin(ComposedPlugin):
+    """The plugin's objects, and what they do for the core."""
+
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        await self.get(Copies).erase_person(project_id, subscriber_id)
+
+    @hookimpl
+    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
+        await self.get(Dialogues).file_fetched(tx, file)
+
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return self.get(WebForms).routes()
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
+
+
+def _forms(*, context: PluginContext, settings: FormsSettings) -> Built:
     copies = Copies(
         clock=context.clock,
         db=context.db,
@@ -142,8 +107,8 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         mailings=context.mailings,
         tickets=context.peers.tickets,
     )
-    leading = SubmissionRouter(
-        settings=config,
+    submission_router = SubmissionRouter(
+        settings=context.config,
         texts=context.texts,
         channels=context.channels,
         subscribers=context.subscribers,
@@ -156,7 +121,7 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         clock=context.clock,
         jobs=context.jobs,
         projects=context.projects,
-        router=leading,
+        router=submission_router,
         settings=settings,
     )
     submissions = Submissions(
@@ -166,9 +131,18 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         subscribers=context.subscribers,
         files=context.files,
         forms=forms,
-        router=leading,
+        router=submission_router,
         copies=copies,
     )
+    removal = Removal(clock=context.clock, submissions=submissions, settings=settings)
+    return Built(provides=[forms, submissions, copies], jobs=lambda: [*removal.specs, copies.spec])
+
+
+def _dialogues(
+    *, context: PluginContext, settings: FormsSettings, forms: Forms, submissions: Submissions
+) -> Built:
+    """Forms that a bot asks for question by question."""
+    config = context.config
     dialogues = Dialogues(
         clock=context.clock,
         projects=context.projects,
@@ -191,36 +165,29 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         dialogues=dialogues,
         settings=settings,
     )
-    removal = Removal(clock=context.clock, submissions=submissions, settings=settings)
-    return FormsPlugin(
-        forms=forms,
-        submissions=submissions,
-        copies=copies,
-        dialogues=dialogues,
-        sharing=Sharing(
-            channels=context.channels,
-            texts=context.texts,
-            base_url=config.base_url,
-            default_lang=config.default_lang,
-        ),
-        bot=FormBot(
-            clock=context.clock,
-            jobs=context.jobs,
-            projects=context.projects,
-            subscribers=context.subscribers,
-            files=context.files,
-            forms=forms,
-            dialogues=dialogues,
-            settings=settings,
-        ),
-        web=_web_forms(context, forms, submissions, settings),
-        jobs=[*removal.specs, copies.spec, *reminders.specs],
+    sharing = Sharing(
+        channels=context.channels,
+        texts=context.texts,
+        base_url=config.base_url,
+        default_lang=config.default_lang,
     )
+    bot = FormBot(
+        clock=context.clock,
+        jobs=context.jobs,
+        projects=context.projects,
+        subscribers=context.subscribers,
+        files=context.files,
+        forms=forms,
+        dialogues=dialogues,
+        settings=settings,
+    )
+    return Built(provides=[dialogues, sharing], jobs=lambda: reminders.specs, inbound=bot.rules)
 
 
-def _web_forms(
-    context: PluginContext, forms: Forms, submissions: Submissions, settings: FormsSettings
-) -> WebForms:
+def _web(
+    *, context: PluginContext, settings: FormsSettings, forms: Forms, submissions: Submissions
+) -> Built:
+    """Forms on a page."""
     config = context.config
     public = PublicForms(
         clock=context.clock,
@@ -243,6 +210,7 @@ def _web_forms(
     pages_of_forms = FormPages(
         texts=context.texts, default_lang=config.default_lang, languages=config.languages
     )
-    return WebForms(
+    web = WebForms(
         forms=public, intake=intake, pages=pages_of_forms, config=config, settings=settings
     )
+    return Built(provides=[web])
