@@ -125,7 +125,7 @@ class Mailings:
         `NotFound` for an unknown template; `BillingBlocked`.
         """
         now_ms = self._clock.now_ms()
-        judged = await self._validation.judge(tx, project_id, new)
+        prepared = await self._validation.prepare(tx, project_id, new)
         message = new.message
         begins_ms = now_ms if new.send_at_ms is None else new.send_at_ms
         mailing = Mailing(
@@ -133,14 +133,14 @@ class Mailings:
             job_id=new.job_id or new_id("job"),
             source=new.source,
             status="scheduled",
-            content=judged.content,
+            content=prepared.content,
             audience=new.audience.to_column(),
             permission=message.permission,
             metadata=message.metadata,
             per_minute=new.per_minute,
             expires_at_ms=message.expires_in and begins_ms + message.expires_in * 1000,
             send_at_ms=new.send_at_ms,
-            total=judged.total,
+            total=prepared.total,
             sent=0,
             failed=0,
             skipped=0,
@@ -153,15 +153,15 @@ class Mailings:
             next_us=0,
             timed_from_ms=None,
             timed_from=0,
-            charged=judged.reachable,
+            charged=prepared.reachable,
             purged_at_ms=None,
             name=new.name,
-            experiment=_experiment(new.experiment, judged.variants),
+            experiment=_experiment(new.experiment, prepared.variants),
             stage="test"
             if new.experiment is not None and new.experiment.share_percent < ALL_PERCENT
             else None,
-            route_id=None if judged.route is None else judged.route.route_id,
-            route_steps=None if judged.route is None else steps_to_column(judged.route.steps),
+            route_id=None if prepared.route is None else prepared.route.route_id,
+            route_steps=None if prepared.route is None else steps_to_column(prepared.route.steps),
         )
         await self._add(tx, mailing)
         return mailing
@@ -184,7 +184,7 @@ class Mailings:
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """The number of recipients who would get a mailing now, or be skipped; nothing is charged. Raises
         what else `start` does."""
-        return await self._validation.judge(tx, project_id, new)
+        return await self._validation.prepare(tx, project_id, new)
 
     async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
         """The price of a mailing to so many recipients now, in credits; 0 without billing."""

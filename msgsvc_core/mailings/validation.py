@@ -155,7 +155,7 @@ class MailingValidation:
         self.languages = languages
         self.default_lang = default_lang
 
-    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
+    async def prepare(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """Raises `ValidationFailed` for an invalid message, `NotFound` for an unknown template."""
         if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
             raise ValidationFailed("is in the past", field="send_at")
@@ -174,7 +174,7 @@ class MailingValidation:
     async def _contents(
         self, tx: Tx, project_id: str, new: NewMailing, counts: dict[str, int]
     ) -> tuple[str, list[str]]:
-        """The content, and that of each variant. Raises what `judge` does."""
+        """The content, and that of each variant. Raises what `prepare` does."""
         if new.experiment is None:
             content = await self._content(
                 tx, project_id, new.message, counts, tracks_links=new.tracks_links

@@ -81,10 +81,10 @@ class Messages:
         """Queues a message in `tx`, together with the caller's other writes; into that thread of the
         recipient's chat. `in_reply_to` and `by_person` are those of `OutgoingMessage`."""
         unit = WriteBatch()
-        judged = await self.judge(project_id, body, tx)
-        content = judged.content.in_thread(thread).replying_to(in_reply_to)
-        judged = replace(judged, content=content.from_person() if by_person else content)
-        message = self.put(unit, project_id, body, judged)
+        prepared = await self.prepare(project_id, body, tx)
+        content = prepared.content.in_thread(thread).replying_to(in_reply_to)
+        prepared = replace(prepared, content=content.from_person() if by_person else content)
+        message = self.put(unit, project_id, body, prepared)
         await tx.write(unit)
         return message
 
@@ -95,9 +95,9 @@ class Messages:
 
         Raises the errors of `POST /v1/send`. The recipient is looked up in `tx` if there is one.
         """
-        return self.put(unit, project_id, body, await self.judge(project_id, body, tx))
+        return self.put(unit, project_id, body, await self.prepare(project_id, body, tx))
 
-    async def judge(
+    async def prepare(
         self,
         project_id: str,
         body: SendBody,
@@ -108,21 +108,21 @@ class Messages:
     ) -> PreparedMessage:
         """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
 
-        Who judges many at once has each `pause` before the part that takes the time. `route` sends it by this
-        route to the person whose subscriber the body names.
+        A caller that prepares many at once passes `pause`, which is awaited before the long part. `route`
+        sends the message by that route to the person of the subscriber in the body.
         """
-        return await self._validation.judge(project_id, body, tx, pause=pause, route=route)
+        return await self._validation.prepare(project_id, body, tx, pause=pause, route=route)
 
     def put(
         self,
         unit: WriteBatch,
         project_id: str,
         body: SendBody,
-        judged: PreparedMessage,
+        prepared: PreparedMessage,
         batch_id: str | None = None,
     ) -> Message:
         """Adds a prepared message and its delivery job to a batch of writes."""
-        receiver = judged.receiver
+        receiver = prepared.receiver
         now_ms = self._clock.now_ms()
         message = Message(
             project_id=project_id,
@@ -131,7 +131,7 @@ class Messages:
             channel=receiver.channel,
             bot=receiver.bot,
             status="queued",
-            content=judged.content,
+            content=prepared.content,
             metadata=body.metadata,
             reason=None,
             error=None,
@@ -144,15 +144,15 @@ class Messages:
             batch_id=batch_id,
             trace_id=current_trace_id(),
         )
-        if judged.route is not None:
-            return self._put_routed(unit, message, judged.route, receiver.external_id)
+        if prepared.route is not None:
+            return self._put_routed(unit, message, prepared.route, receiver.external_id)
         store.add(unit, message)
         self._jobs.add(
             unit,
             NewJob(
                 JOB,
                 {"message_id": message.message_id, "subscriber_id": message.subscriber_id},
-                lane=lane_of(judged.channel.key),
+                lane=lane_of(prepared.channel.key),
                 priority=NORMAL,
                 project_id=project_id,
             ),

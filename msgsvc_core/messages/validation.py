@@ -48,7 +48,7 @@ class MessageValidation:
         #: Batches the lookups of concurrent sends.
         self._permissions = DataLoader(db, permissions.find_existing)
 
-    async def judge(
+    async def prepare(
         self,
         project_id: str,
         body: SendBody,
@@ -57,7 +57,7 @@ class MessageValidation:
         pause: Callable[[], Awaitable[None]] | None = None,
         route: str | None = None,
     ) -> PreparedMessage:
-        """See `Messages.judge`."""
+        """See `Messages.prepare`."""
         if body.route is not None and body.external_id is None:
             raise ValidationFailed("is required with route", field="external_id")
         if (route_id := body.route or route) is not None:

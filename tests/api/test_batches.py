@@ -11,7 +11,7 @@ import pytest
 from msgsvc_core.channels import Channel, ChannelUser, DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.channels.outbound.gates import OutboundGates
 from msgsvc_core.db import Tx
-from msgsvc_core.messages.batches.service import JUDGED_AT_ONCE
+from msgsvc_core.messages.batches.service import PREPARED_AT_ONCE
 from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
@@ -321,7 +321,7 @@ async def test_others_are_served_while_a_batch_is_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ann, check = await subscribe("Ann"), MessageValidation.check_content
-    turns, judged = 0, Counter[int]()
+    turns, prepared = 0, Counter[int]()
 
     async def take_turns() -> None:
         nonlocal turns
@@ -330,7 +330,7 @@ async def test_others_are_served_while_a_batch_is_judged(
             await asyncio.sleep(0)
 
     def count(self: MessageValidation, channel: Channel, content: OutgoingMessage) -> None:
-        judged[turns] += 1
+        prepared[turns] += 1
         check(self, channel, content)
 
     monkeypatch.setattr(MessageValidation, "check_content", count)
@@ -338,5 +338,5 @@ async def test_others_are_served_while_a_batch_is_judged(
     answer = await post(client, *[{"subscriber_id": ann, "text": "Hi"}] * 200)
     other.cancel()
 
-    assert answer["accepted"] == judged.total() == 200
-    assert max(judged.values()) <= JUDGED_AT_ONCE
+    assert answer["accepted"] == prepared.total() == 200
+    assert max(prepared.values()) <= PREPARED_AT_ONCE

@@ -237,7 +237,9 @@ async def test_answers_reach_the_customer_as_they_are(desk: Desk) -> None:
     async def answered() -> bool:
         return not await missing()
 
-    with suppress(TimeoutError):  # the assertion names what did not come, and what the agent was told
+    with suppress(
+        TimeoutError
+    ):  # the assertion names what did not come, and what the agent was told
         await until(answered, interval_s=0.05)
     assert await missing() == [], [message.text for message in await mia.messages()]
     shown = {message.text: message for message in await ann.messages()}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 #: after 5, is answered with an error.
 SOON_S = patient(20.0)
 
-#: Seconds of a drain, and between two looks of a balancer at `/readyz`. A busy machine takes a second for each.
+#: Seconds of a drain, and between two checks of `/readyz`; a busy machine takes a second for each check.
 DRAIN_S, LOOK_S = patient(8.0), 0.1
 
 #: Clients of a balancer, who call one after the other without a pause.

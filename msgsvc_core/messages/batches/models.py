@@ -56,7 +56,7 @@ class BatchBody(RequestModel):
         }
     )
 
-    #: Each is judged by itself, and told of in `rejected`.
+    #: Each is validated on its own; those that are refused are in `rejected`.
     messages: list[SkipValidation[SendBody]] = Field(
         min_length=1,
         description="1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of"

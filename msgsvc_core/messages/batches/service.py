@@ -1,4 +1,4 @@
-"""The rules of batches: each message is judged alone, and all that are taken are queued together."""
+"""The rules of batches: each message is validated on its own, and the accepted ones are queued together."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.models import PreparedMessage
 from msgsvc_core.messages.service import Messages
 
-#: Messages that are judged without a pause for others: long ones with markup take a millisecond each.
-JUDGED_AT_ONCE = 25
+#: Messages that are prepared without a pause for others: long ones with markup take a millisecond each.
+PREPARED_AT_ONCE = 25
 
 
 class Batches:
@@ -65,13 +65,13 @@ class Batches:
             raise ValidationFailed("at most {limit}", field="messages", limit=self._most)
         read = [await self._read(message, turn) for turn, message in enumerate(messages)]
         # All at once, so that their questions to the database are the same few.
-        judged = await asyncio.gather(
-            *(self._judge(project_id, body, turn) for turn, body in enumerate(read))
+        prepared = await asyncio.gather(
+            *(self._prepare(project_id, body, turn) for turn, body in enumerate(read))
         )
-        taken = [one for one in judged if not isinstance(one, ApiError)]
+        taken = [one for one in prepared if not isinstance(one, ApiError)]
         rejected = [
             Rejected(index=index, error=public_message(one), code=one.code)
-            for index, one in enumerate(judged)
+            for index, one in enumerate(prepared)
             if isinstance(one, ApiError)
         ]
         now_ms = self._clock.now_ms()
@@ -102,25 +102,25 @@ class Batches:
         return found[0]
 
     async def _read(self, message: Any, turn: int) -> SendBody | ApiError:
-        if turn % JUDGED_AT_ONCE == JUDGED_AT_ONCE - 1:
+        if turn % PREPARED_AT_ONCE == PREPARED_AT_ONCE - 1:
             await asyncio.sleep(0)
         try:
             return validate(SendBody, message, whole="message")
         except ApiError as error:
             return error
 
-    async def _judge(
+    async def _prepare(
         self, project_id: str, body: SendBody | ApiError, turn: int
     ) -> tuple[SendBody, PreparedMessage] | ApiError:
         if isinstance(body, ApiError):
             return body
 
         async def pause() -> None:
-            for _ in range(turn // JUDGED_AT_ONCE):
+            for _ in range(turn // PREPARED_AT_ONCE):
                 await asyncio.sleep(0)
 
         try:
-            return body, await self._messages.judge(project_id, body, pause=pause)
+            return body, await self._messages.prepare(project_id, body, pause=pause)
         except ApiError as error:
             if error.status >= 500:
                 raise

@@ -192,9 +192,9 @@ async def test_a_mailing_that_was_taken_before_may_name_whom_there_never_was(
     core: MemoryCore, tx: Tx
 ) -> None:
     kept = new_mailing(audience=Audience(subscriber_ids=["7"]), was_kept=True)
-    judged = await core.mailings.count(tx, PROJECT, kept)
+    prepared = await core.mailings.count(tx, PROJECT, kept)
 
-    assert (judged.reachable, judged.unreachable) == (0, 1)
+    assert (prepared.reachable, prepared.unreachable) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ async def test_only_the_bots_that_reach_somebody_must_take_it(core: MemoryCore, 
     core.recording("messenger_b").capabilities = Capabilities(max_text_length=1)
     await core.person(tx, "sub_1")
     await core.person(tx, "sub_2")
-    judged = await core.mailings.count(tx, PROJECT, new_mailing())
+    prepared = await core.mailings.count(tx, PROJECT, new_mailing())
 
-    assert (judged.counts, judged.total) == ({"messenger_a": 2}, 2)
+    assert (prepared.counts, prepared.total) == ({"messenger_a": 2}, 2)
     await core.person(tx, "sub_3", channel="messenger_b")
     with pytest.raises(ValidationFailed, match="on messenger_b"):
         await core.mailings.count(tx, PROJECT, new_mailing())

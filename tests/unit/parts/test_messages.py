@@ -188,7 +188,7 @@ async def test_what_cannot_be_sent_is_refused_by_its_field(
     body = SendBody(subscriber_id="sub_1", **fields)
 
     with pytest.raises(ValidationFailed, match=why):
-        await core.messages.judge(PROJECT, body, tx)
+        await core.messages.prepare(PROJECT, body, tx)
 
 
 async def test_a_template_is_rendered_when_the_message_is_taken_in_its_readers_language(
@@ -199,10 +199,10 @@ async def test_a_template_is_rendered_when_the_message_is_taken_in_its_readers_l
     template = CreateTemplateBody.model_validate({"key": "hello", "text": texts})
     await core.templates.create(tx, PROJECT, template)
     body = SendBody(subscriber_id="sub_1", template="hello", silent=True)
-    judged = await core.messages.judge(PROJECT, body, tx)
+    prepared = await core.messages.prepare(PROJECT, body, tx)
 
-    assert (judged.content.text, judged.content.silent) == ("Привет", True)
-    assert judged.channel is core.channels["messenger_a"]
+    assert (prepared.content.text, prepared.content.silent) == ("Привет", True)
+    assert prepared.channel is core.channels["messenger_a"]
 
 
 async def test_only_the_bot_by_which_a_person_came_may_write_to_them(
@@ -211,7 +211,7 @@ async def test_only_the_bot_by_which_a_person_came_may_write_to_them(
     await core.person(tx, bot="chn_gone")
 
     with pytest.raises(Conflict, match="is gone"):
-        await core.messages.judge(PROJECT, SendBody(subscriber_id="sub_1", text="Hi"), tx)
+        await core.messages.prepare(PROJECT, SendBody(subscriber_id="sub_1", text="Hi"), tx)
 
 
 # ---- edits and deletions ------------------------------------------------------------------------

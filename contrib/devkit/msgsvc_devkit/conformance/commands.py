@@ -3,7 +3,7 @@
 from msgsvc_core.channels import BotCommand, Channel, Reason
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal
 
 #: Commands of minimum and maximum length, with characters that a platform may not expect.
 HELP = BotCommand("help", {"en": "What <b>this</b> bot & you can do", "ru": "Что умеет этот бот"})
@@ -46,4 +46,6 @@ class Commands(Stage):
         await messenger.fail_next(Reason.PLATFORM_UNAVAILABLE)
         error = await refusal(channel.set_commands([HELP], "en"), "set_commands")
 
-        judge(error, Reason.PLATFORM_UNAVAILABLE, "`set_commands` of a platform that is away")
+        expect_reason(
+            error, Reason.PLATFORM_UNAVAILABLE, "`set_commands` of a platform that is away"
+        )

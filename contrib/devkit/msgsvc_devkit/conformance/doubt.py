@@ -13,7 +13,7 @@ import pytest
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage, Reason
 from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal, refused_or_done
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal, refused_or_done
 
 #: How a response is lost, as text for a failed check. `death` is a crash of the platform's server.
 LOST: dict[Fault | Literal["death"], str] = {
@@ -45,7 +45,7 @@ class Doubt(Stage):
         error = await _send_and_lose(channel, messenger, chat_id, message, lost)
 
         if error is not None:
-            judge(error, Reason.PLATFORM_UNAVAILABLE, f"`send`, when {LOST[lost]},")
+            expect_reason(error, Reason.PLATFORM_UNAVAILABLE, f"`send`, when {LOST[lost]},")
             assert error.in_doubt, (
                 f"{LOST[lost]}, and in_doubt is False: the message would be sent a second time."
                 " PlatformHttp.call sets it where the connection breaks; answers are yours to read"
@@ -62,7 +62,7 @@ class Doubt(Stage):
         error = await refusal(channel.send(chat_id, message), "send to a server that is not there")
         await messenger.restart()
 
-        judge(error, Reason.PLATFORM_UNAVAILABLE, "`send` to a server that is not there")
+        expect_reason(error, Reason.PLATFORM_UNAVAILABLE, "`send` to a server that is not there")
         assert not error.in_doubt, (
             "nobody listens, so nothing was sent, and in_doubt is True: after an outage the message"
             " would end as `unknown`"

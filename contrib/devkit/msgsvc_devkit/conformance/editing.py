@@ -11,7 +11,7 @@ from msgsvc_devkit.conformance.stage import (
     sent,
     shown_as,
 )
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal
 
 
 class Changing(Stage):
@@ -88,7 +88,7 @@ class Changing(Stage):
         new = plainest("too late", channel.capabilities)
         error = await refusal(channel.edit(chat_id, ref, new), "edit of a deleted message")
 
-        judge(error, Reason.INVALID_MESSAGE, "an edit of a message that is gone")
+        expect_reason(error, Reason.INVALID_MESSAGE, "an edit of a message that is gone")
 
     async def test_an_edit_after_a_deletion_does_not_bring_the_message_back(
         self, channel: Channel, messenger: Messenger, chat_id: str

@@ -10,7 +10,7 @@ from msgsvc_core.channels import Button, ButtonPressed, Channel, Reason
 from msgsvc_devkit.conformance.inbox import SECRET, Inbox
 from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal, refused_or_done
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal, refused_or_done
 
 #: Seconds of `Retry-After`: a value that differs from usual defaults.
 WAIT_S = 17.0
@@ -45,7 +45,7 @@ class Failures(Stage):
             channel.send(chat_id, keyed(message)), f"send that failed with {reason}"
         )
 
-        judge(error, reason, "`send`")
+        expect_reason(error, reason, "`send`")
 
     async def test_the_wait_that_the_platform_asks_for_is_kept(
         self, channel: Channel, messenger: Messenger, chat_id: str
@@ -54,7 +54,7 @@ class Failures(Stage):
         message = plainest("later", channel.capabilities)
         error = await refusal(channel.send(chat_id, keyed(message)), "send that came too soon")
 
-        judge(error, Reason.RATE_LIMITED, "`send`")
+        expect_reason(error, Reason.RATE_LIMITED, "`send`")
         assert error.retry_after_s == WAIT_S, (
             f"the platform asked for {WAIT_S} s, retry_after_s is {error.retry_after_s}; the core"
             " waits exactly so long, and calls too soon where it is not told"
@@ -67,7 +67,7 @@ class Failures(Stage):
         message = plainest("unwanted", channel.capabilities)
         error = await refusal(channel.send(chat_id, keyed(message)), "send to who blocked the bot")
 
-        judge(error, Reason.USER_BLOCKED_BOT, "`send` to who blocked the bot")
+        expect_reason(error, Reason.USER_BLOCKED_BOT, "`send` to who blocked the bot")
 
     async def test_a_chat_that_the_person_has_left_gets_nothing(
         self, channel: Channel, messenger: Messenger, chat_id: str
@@ -102,7 +102,7 @@ class Failures(Stage):
             return
         error = await refusal(call(), f"{name} during a fault ({fault})")
 
-        judge(error, Reason.PLATFORM_UNAVAILABLE, f"`{name}` during a fault ({fault})")
+        expect_reason(error, Reason.PLATFORM_UNAVAILABLE, f"`{name}` during a fault ({fault})")
 
     async def test_a_refusal_leaves_no_doubt(
         self, channel: Channel, messenger: Messenger, chat_id: str

@@ -8,7 +8,7 @@ from msgsvc_core.channels import Channel, MediaType, MessageEdited, MessageRecei
 from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs, plainest, sent
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal
 
 #: One file of each type: some thousand bytes of every value, after the magic bytes.
 CONTENTS: dict[MediaType, bytes] = {
@@ -65,7 +65,7 @@ class Files(Stage):
         fetching = channel.fetch_file(file_ref, io.BytesIO(), len(content) - 1)
         error = await refusal(fetching, "fetch_file of a file with more bytes than it may have")
 
-        judge(error, Reason.INVALID_MESSAGE, "`fetch_file` of a file that is too large")
+        expect_reason(error, Reason.INVALID_MESSAGE, "`fetch_file` of a file that is too large")
 
     async def test_a_file_that_is_not_there_is_refused_for_good(
         self, channel: Channel, messenger: Messenger, inbox: Inbox
@@ -77,7 +77,7 @@ class Files(Stage):
         fetching = channel.fetch_file(changed, io.BytesIO(), 10_000)
         error = await refusal(fetching, f"fetch_file({changed!r}), a file that does not exist,")
 
-        judge(
+        expect_reason(
             error,
             Reason.INVALID_MESSAGE,
             f"`fetch_file({changed!r})` of a file that does not exist",
@@ -93,13 +93,17 @@ class Files(Stage):
         if fault == "5xx":
             # HTTP clients may retry after a connection reset.
             error = await refusal(fetching, "fetch_file while the platform is away")
-            judge(error, Reason.PLATFORM_UNAVAILABLE, "`fetch_file` while the platform is away")
+            expect_reason(
+                error, Reason.PLATFORM_UNAVAILABLE, "`fetch_file` while the platform is away"
+            )
         else:
             try:
                 await fetching
             except Exception as failure:  # noqa: BLE001 - whatever a channel raises is a finding
                 error = await refusal(_raising(failure), "fetch_file while the connection broke")
-                judge(error, Reason.PLATFORM_UNAVAILABLE, "`fetch_file` on a broken connection")
+                expect_reason(
+                    error, Reason.PLATFORM_UNAVAILABLE, "`fetch_file` on a broken connection"
+                )
         into = io.BytesIO()
         await done(channel.fetch_file(file_ref, into, len(content)), "fetch_file after a fault")
 

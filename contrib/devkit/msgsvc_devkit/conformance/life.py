@@ -24,7 +24,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.conformance.failures import QUICK
 from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import CHANNEL, Stage, keyed, plainest, sent
-from msgsvc_devkit.conformance.verdicts import done, judge, refusal
+from msgsvc_devkit.conformance.verdicts import done, expect_reason, refusal
 
 #: Names of settings that are URLs or file paths.
 _PLACES = re.compile(r"(url|proxy|host|port|address|socket|path|file|folder|directory)(_|$)")
@@ -103,7 +103,7 @@ class Life(Stage):
             f"the token is valid no more, and `check` found {health}; set `revoked`, so that the core"
             " stops calling"
         )
-        judge(error, Reason.BOT_BANNED, "`send` of a revoked bot")
+        expect_reason(error, Reason.BOT_BANNED, "`send` of a revoked bot")
 
     async def test_no_secret_shows_in_what_the_channel_says_and_logs(
         self, channel: Channel, messenger: Messenger, chat_id: str, secrets: list[str]

@@ -22,7 +22,7 @@ from msgsvc_devkit.conformance.stage import (
     shown_as,
 )
 from msgsvc_devkit.conformance.texts import NASTY_TEXTS
-from msgsvc_devkit.conformance.verdicts import judge
+from msgsvc_devkit.conformance.verdicts import expect_reason
 
 FORMATS: tuple[Format, ...] = ("plain", "markdown", "html")
 MEDIA_TYPES = ("image", "video", "document")
@@ -198,7 +198,7 @@ class Sending(Stage):
         try:
             ref = await channel.send(chat_id, keyed(message))
         except DeliveryError as error:
-            judge(error, Reason.INVALID_MESSAGE, "`send` of a text that is too long")
+            expect_reason(error, Reason.INVALID_MESSAGE, "`send` of a text that is too long")
         else:
             whole = (await shown_as(messenger, ref)).text == text
             assert whole, "a text that is too long was cut; raise DeliveryError instead"

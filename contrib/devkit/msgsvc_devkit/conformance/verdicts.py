@@ -54,14 +54,14 @@ async def refused_or_done(call: Awaitable[object], doing: str) -> DeliveryError 
     try:
         await within(call, f"{doing} did not end")
     except DeliveryError as error:
-        judge(error, Reason.PLATFORM_UNAVAILABLE, doing)
+        expect_reason(error, Reason.PLATFORM_UNAVAILABLE, doing)
         return error
     except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
         pytest.fail(f"{doing} raised {error!r}. Turn every failure of a call into a DeliveryError")
     return None
 
 
-def judge(error: DeliveryError, reason: Reason, what: str) -> None:
+def expect_reason(error: DeliveryError, reason: Reason, what: str) -> None:
     """Fails unless the error has that reason; `what` describes the situation."""
     __tracebackhide__ = True
     assert error.reason is reason, (

@@ -130,13 +130,13 @@ class Planner:
         try:
             if isinstance(receiver, ApiError):
                 raise receiver
-            options, judged = contents.prepare(step.message, plan.subscriber, receiver)
+            options, prepared = contents.prepare(step.message, plan.subscriber, receiver)
         except ApiError as error:
             # E.g. its template was deleted: waiting would not help.
             plan.skip(error.message)
             return
         project_id = plan.subscriber.project_id
-        plan.message = self._messages.put(plan.unit, project_id, options, judged)
+        plan.message = self._messages.put(plan.unit, project_id, options, prepared)
         plan.move = replace(plan.move, message_id=plan.message.message_id)
 
 

@@ -31,7 +31,7 @@ class Sending:
         if record.subscriber_id is not None:
             body, route = _to_one(record), record.route
             try:
-                await self._messages.judge(record.project_id, body, tx, route=route)
+                await self._messages.prepare(record.project_id, body, tx, route=route)
             except Conflict:
                 if route is None:
                     raise
@@ -43,7 +43,7 @@ class Sending:
         try:
             body = _to_one(record)
             await self._billing.check(record.project_id, MESSAGE)
-            judged = await self._messages.judge(record.project_id, body, route=record.route)
+            prepared = await self._messages.prepare(record.project_id, body, route=record.route)
         except BillingBlocked as error:
             return _unpaid(error)
         except ApiError as error:
@@ -51,9 +51,9 @@ class Sending:
             is_skipped = isinstance(error, Conflict) and record.route is not None
             outcome: Literal["skipped", "failed"] = "skipped" if is_skipped else "failed"
             return Outcome(outcome, reason=error.code, error=error.message)
-        if (status := judged.receiver.status) != "active":
+        if (status := prepared.receiver.status) != "active":
             return Outcome("skipped", reason=status, error=f"the subscriber is {status}")
-        message = self._messages.put(unit, record.project_id, body, judged)
+        message = self._messages.put(unit, record.project_id, body, prepared)
         return Outcome("sent", message_id=message.message_id)
 
     async def send_to_many(self, tx: Tx, record: Record) -> Outcome:

@@ -123,16 +123,16 @@ class Meanwhile:
     def __init__(self) -> None:
         self.work: Any = None
 
-    async def judge(self, *given: Any, **named: Any) -> Any:
-        judged = await self.judged(*given, **named)
+    async def prepare(self, *given: Any, **named: Any) -> Any:
+        prepared = await self.prepared(*given, **named)
         if self.work is not None:
             work, self.work = self.work, None
             await work()
-        return judged
+        return prepared
 
     def between(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.judged = service.messages.judge
-        monkeypatch.setattr(service.messages, "judge", self.judge)
+        self.prepared = service.messages.prepare
+        monkeypatch.setattr(service.messages, "prepare", self.prepare)
 
 
 CHANGES = [

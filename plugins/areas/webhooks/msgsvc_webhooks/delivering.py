@@ -135,7 +135,7 @@ class _Batch:
         else:
             with within(job.span):
                 attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)
-        return self._writer.judged(self.written, job, delivery, self._webhook, attempt)
+        return self._writer.outcome_of(self.written, job, delivery, self._webhook, attempt)
 
     async def _refresh(self) -> None:
         if self._is_fresh():

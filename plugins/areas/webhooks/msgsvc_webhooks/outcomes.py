@@ -16,7 +16,7 @@ from msgsvc_webhooks import journal
 from msgsvc_webhooks.health import Called, Health
 from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
-from msgsvc_webhooks.retries import Verdict, judge, next_attempt
+from msgsvc_webhooks.retries import Verdict, classify, next_attempt
 from msgsvc_webhooks.settings import WebhookSettings
 
 #: Maximum number of outcomes per transaction.
@@ -98,12 +98,12 @@ class OutcomeWriter:
         self._tasks: set[asyncio.Task[None]] = set()
         self._at_once = 1 if dialect == "sqlite" else 2
 
-    def judged(
+    def outcome_of(
         self, written: Written, job: Job, delivery: Delivery, webhook: Webhook, attempt: Attempt
     ) -> Outcome:
         """What an attempt means for its delivery."""
         again = self._settings.retry_timeouts_and_throttling
-        verdict = judge(attempt, retry_later_statuses=again)
+        verdict = classify(attempt, retry_later_statuses=again)
         status, step, next_at_ms = _FINAL[verdict], delivery.step, None
         if verdict is Verdict.RETRY:
             now_ms = self._clock.now_ms()

@@ -35,7 +35,7 @@ class Verdict(Enum):
     GONE = auto()
 
 
-def judge(attempt: Attempt, *, retry_later_statuses: bool) -> Verdict:
+def classify(attempt: Attempt, *, retry_later_statuses: bool) -> Verdict:
     """The verdict on `attempt`; `retry_later_statuses` is for 408, 425 and 429."""
     status = attempt.status_code
     if attempt.forbidden:

@@ -3,7 +3,7 @@
 import pytest
 
 from msgsvc_webhooks.models import Attempt
-from msgsvc_webhooks.retries import LADDER_S, LAST_STEP, Verdict, judge, next_attempt
+from msgsvc_webhooks.retries import LADDER_S, LAST_STEP, Verdict, classify, next_attempt
 
 
 @pytest.fixture
@@ -107,19 +107,19 @@ def test_retry_after_adds_no_attempt_to_the_last_one():
     ],
 )
 def test_verdict_on_a_status(status: int | None, verdict: Verdict):
-    assert judge(Attempt(0, 1, status), retry_later_statuses=True) is verdict
+    assert classify(Attempt(0, 1, status), retry_later_statuses=True) is verdict
 
 
 @pytest.mark.parametrize("status", [408, 425, 429])
 def test_every_4xx_ends_a_delivery_when_the_setting_is_off(status: int):
-    assert judge(Attempt(0, 1, status), retry_later_statuses=False) is Verdict.FAILED
+    assert classify(Attempt(0, 1, status), retry_later_statuses=False) is Verdict.FAILED
 
 
 def test_incomplete_success_is_retried():
-    assert judge(Attempt(0, 1, 200, "broke off"), retry_later_statuses=True) is Verdict.RETRY
+    assert classify(Attempt(0, 1, 200, "broke off"), retry_later_statuses=True) is Verdict.RETRY
 
 
 def test_forbidden_target_is_not_retried():
     attempt = Attempt(0, 1, None, "not public", forbidden=True)
 
-    assert judge(attempt, retry_later_statuses=True) is Verdict.FAILED
+    assert classify(attempt, retry_later_statuses=True) is Verdict.FAILED

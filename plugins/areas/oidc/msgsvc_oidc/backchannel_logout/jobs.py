@@ -10,7 +10,7 @@ from msgsvc_core.kernel.errors import Finding
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_oidc.backchannel_logout import store
 from msgsvc_oidc.backchannel_logout.models import LogoutAttempt, LogoutDelivery
-from msgsvc_oidc.backchannel_logout.retries import judge
+from msgsvc_oidc.backchannel_logout.retries import classify
 from msgsvc_oidc.backchannel_logout.sender import LogoutSender
 from msgsvc_oidc.backchannel_logout.service import DELIVER, LANE
 from msgsvc_oidc.clients.service import Clients
@@ -116,7 +116,7 @@ class LogoutJobs:
     async def _record(
         self, ctx: JobContext, job: Job, delivery: LogoutDelivery, attempt: LogoutAttempt
     ) -> None:
-        verdict = judge(attempt, delivery.attempts + 1)
+        verdict = classify(attempt, delivery.attempts + 1)
         next_at_ms = None
         if verdict.after_s is not None:
             spread = 1 + random.uniform(0, JITTER)  # noqa: S311 - no secret

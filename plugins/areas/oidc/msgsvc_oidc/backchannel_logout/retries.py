@@ -23,7 +23,7 @@ class Verdict:
     after_s: float | None = None
 
 
-def judge(attempt: LogoutAttempt, attempts: int) -> Verdict:
+def classify(attempt: LogoutAttempt, attempts: int) -> Verdict:
     """The verdict on the attempt of that number, from 1.
 
     A client answers 200, by some frameworks 204, and 400 for a token that it does not accept (Back-Channel

@@ -294,11 +294,11 @@ class Grants:
         keys = sorted({(each.project_id, each.grant_id) for each in requests})
         now_ms, reuse_ms = self._clock.now_ms(), self._settings.refresh_reuse_s * 1000
         found = await store.find_grants(tx, keys)
-        judged: list[Grant | Exception] = []
+        results: list[Grant | Exception] = []
         turning: set[tuple[str, str, str]] = set()
         for each in requests:
             verdict, turns = _judged_refresh(found, each, now_ms, reuse_ms)
-            judged.append(verdict)
+            results.append(verdict)
             if turns:
                 turning.add((each.project_id, each.grant_id, str(each.number)))
         rotated: dict[store.Key, Grant] = {}
@@ -310,20 +310,20 @@ class Grants:
                 idle_ms=self._settings.refresh_idle_days * DAY_MS,
                 most_ms=self._settings.refresh_days * DAY_MS,
             )
-        return await self._settle_refreshes(tx, requests, judged, rotated)
+        return await self._settle_refreshes(tx, requests, results, rotated)
 
     async def _settle_refreshes(
         self,
         tx: Tx,
         requests: Sequence[RefreshRequest],
-        judged: Sequence[Grant | Exception],
+        results: Sequence[Grant | Exception],
         rotated: Mapping[store.Key, Grant],
     ) -> list[Grant | Exception]:
         """The first request with a token has the next one; the others are repetitions of it."""
         outcomes: list[Grant | Exception] = []
         replayed: set[store.Key] = set()
         taken: set[store.Key] = set()
-        for request, verdict in zip(requests, judged, strict=True):
+        for request, verdict in zip(requests, results, strict=True):
             key = (request.project_id, request.grant_id)
             if isinstance(verdict, Replayed):
                 replayed.add(key)

@@ -15,7 +15,7 @@ from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.core import PROJECT, MemoryCore
 from msgsvc_oidc.backchannel_logout.models import LogoutAttempt, LogoutDelivery
-from msgsvc_oidc.backchannel_logout.retries import WAITS_S, judge
+from msgsvc_oidc.backchannel_logout.retries import WAITS_S, classify
 from msgsvc_oidc.backchannel_logout.sender import LogoutSender
 from msgsvc_oidc.backchannel_logout.service import DELIVER, LogoutDeliveries
 from msgsvc_oidc.composition.records import Records
@@ -144,14 +144,14 @@ class TestRetries:
         [(200, "delivered"), (204, "delivered"), (400, "failed"), (404, "failed"), (302, "failed")],
     )
     def test_an_answer_ends_it(self, code: int, status: str) -> None:
-        assert judge(LogoutAttempt(status_code=code, failure=None), 1).status == status
+        assert classify(LogoutAttempt(status_code=code, failure=None), 1).status == status
 
     @pytest.mark.parametrize("code", [500, 503, 408, 425, 429, None])
     def test_what_may_pass_is_tried_again_for_hours_and_not_for_ever(
         self, code: int | None
     ) -> None:
         verdicts = [
-            judge(LogoutAttempt(status_code=code, failure=Finding("x")), number)
+            classify(LogoutAttempt(status_code=code, failure=Finding("x")), number)
             for number in range(1, len(WAITS_S) + 2)
         ]
 
@@ -161,9 +161,9 @@ class TestRetries:
     def test_a_client_may_ask_for_a_longer_wait(self) -> None:
         attempt = LogoutAttempt(status_code=503, failure=Finding("x"), retry_after_s=90.0)
 
-        assert judge(attempt, 1).after_s == 90.0
+        assert classify(attempt, 1).after_s == 90.0
         forever = LogoutAttempt(status_code=503, failure=Finding("x"), retry_after_s=1e12)
-        assert judge(forever, 1).after_s == 7200
+        assert classify(forever, 1).after_s == 7200
 
 
 def logouts_of(core: MemoryCore, records: Records) -> Logouts:
@@ -312,7 +312,7 @@ async def test_a_target_of_our_own_network_is_never_called() -> None:
     attempt = await sender_of(FakeClock()).send("https://127.0.0.1/logout", "token")
 
     assert attempt.is_forbidden
-    assert judge(attempt, 1).status == "failed"
+    assert classify(attempt, 1).status == "failed"
 
 
 async def test_a_name_that_does_not_resolve_tells_no_address() -> None:

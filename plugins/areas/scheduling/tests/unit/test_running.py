@@ -246,13 +246,13 @@ class BrokenFor:
     """Has messages to `sub_bad` fail, by a mistake of ours or as the database does."""
 
     def __init__(self, core: MemoryCore, patch: pytest.MonkeyPatch, error: Exception) -> None:
-        self._judge, self._error = core.messages.judge, error
-        patch.setattr(core.messages, "judge", self.judge)
+        self._prepare, self._error = core.messages.prepare, error
+        patch.setattr(core.messages, "prepare", self.prepare)
 
-    async def judge(self, project_id: str, body: SendBody, **given: Any) -> PreparedMessage:
+    async def prepare(self, project_id: str, body: SendBody, **given: Any) -> PreparedMessage:
         if body.subscriber_id == "sub_bad":
             raise self._error
-        return await self._judge(project_id, body, **given)
+        return await self._prepare(project_id, body, **given)
 
 
 async def test_a_mistake_of_ours_fails_one_and_holds_up_no_other(

@@ -121,7 +121,7 @@ async def test_outcomes_that_wait_together_are_written_in_one_transaction(
     ctx, writer = Settlements(core), writer_of(core)
     written = Written(ctx, 3)
     for job, delivery in zip(jobs, deliveries, strict=True):
-        writer.add(writer.judged(written, job, delivery, webhook, answered(200)))
+        writer.add(writer.outcome_of(written, job, delivery, webhook, answered(200)))
     await written.all_written()
 
     assert ctx.settled == [jobs]
