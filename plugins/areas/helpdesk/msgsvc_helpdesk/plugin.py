@@ -1,19 +1,18 @@
 """Hook implementations. Each delegates to the module that owns the behaviour."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.db.personal_data import PersonalData
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.files import StoredFile
-from msgsvc_core.jobs import JobSpec
 from msgsvc_core.members import Member
+from msgsvc_core.parts import Built
+from msgsvc_core.plugins.composed import ComposedPlugin
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.tickets import TicketRequest
@@ -69,46 +68,20 @@ def register_locale() -> Path:
     return HERE / "locale"
 
 
-class HelpdeskPlugin:
+@hookimpl
+def register_personal_data() -> Sequence[PersonalData]:
+    return PERSONAL_DATA
+
+
+@hookimpl
+def create_plugin(context: PluginContext) -> "HelpdeskPlugin":
+    return HelpdeskPlugin(
+        context, [_tickets, _customers, _agents, _ratings, _jobs, _service_levels, _inbox]
+    )
+
+
+class HelpdeskPlugin(ComposedPlugin):
     """The plugin's objects, and what they do for the core."""
-
-    def __init__(
-        self,
-        *,
-        tickets: Tickets,
-        desk: AgentDesk,
-        notifications: AgentNotifications,
-        answering: Answering,
-        rating_requests: RatingRequests,
-        ratings: Ratings,
-        jobs: TicketJobs,
-        threads: OpenedThreads,
-        bulk_actions: TicketBulkActions,
-        viewers: TicketViewers,
-        services: Mapping[type, Any],
-        rules: Sequence[InboundRule],
-    ) -> None:
-        self._tickets = tickets
-        self._desk = desk
-        self._notifications = notifications
-        self._answering = answering
-        self._rating_requests = rating_requests
-        self._ratings = ratings
-        self._jobs = jobs
-        self._threads = threads
-        self._bulk_actions = bulk_actions
-        self._viewers = viewers
-        self._services = services
-        self._rules = rules
-
-    @hookimpl
-    def register_services(self) -> Mapping[type, Any]:
-        return self._services
-
-    @hookimpl
-    def register_jobs(self) -> Sequence[JobSpec]:
-        own = [SentNotes(desk=self._desk).spec, self._ratings.spec, self._bulk_actions.spec]
-        return [*self._jobs.specs, *own, self._threads.spec]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
@@ -119,50 +92,40 @@ class HelpdeskPlugin:
         return [pages]
 
     @hookimpl
-    def register_inbound(self) -> Sequence[InboundRule]:
-        return self._rules
-
-    @hookimpl
     async def open_ticket(self, tx: Tx, request: TicketRequest) -> str:
-        return await self._tickets.open_requested(tx, request)
+        return await self.get(Tickets).open_requested(tx, request)
 
     @hookimpl
     async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-        await self._tickets.forget_source(tx, project_id, source, source_id)
+        await self.get(Tickets).forget_source(tx, project_id, source, source_id)
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await self._jobs.erase(project_id, subscriber_id)
+        await self.get(TicketJobs).erase(project_id, subscriber_id)
 
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         """Notifies agents in their messengers, and asks customers for ratings."""
+        notifications, rating_requests = self.get(AgentNotifications), self.get(RatingRequests)
         for event in events:
-            await self._notifications.on_event(tx, event)
-            await self._rating_requests.on_event(tx, event)
+            await notifications.on_event(tx, event)
+            await rating_requests.on_event(tx, event)
 
     @hookimpl
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """Forwards a customer's file to the assigned agent, and an agent's to the customer."""
-        await self._notifications.on_file_fetched(tx, file)
-        await self._answering.on_file_fetched(tx, file)
+        await self.get(AgentNotifications).on_file_fetched(tx, file)
+        await self.get(Answering).on_file_fetched(tx, file)
 
     @hookimpl
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         """Reassigns tickets of members who no longer answer customers, and forgets what they have seen."""
         if after is None or after.status != "active":
-            await self._viewers.forget(tx, before.project_id, before.member_id)
-        await self._notifications.on_member_changed(tx, before, after)
+            await self.get(TicketViewers).forget(tx, before.project_id, before.member_id)
+        await self.get(AgentNotifications).on_member_changed(tx, before, after)
 
 
-@hookimpl
-def register_personal_data() -> Sequence[PersonalData]:
-    return PERSONAL_DATA
-
-
-@hookimpl
-def create_plugin(context: PluginContext) -> HelpdeskPlugin:
-    settings = context.settings(HelpdeskSettings)
+def _tickets(*, context: PluginContext, settings: HelpdeskSettings) -> Built:
     correspondence = Correspondence(channels=context.channels, messages=context.messages)
     tickets = Tickets(
         clock=context.clock,
@@ -180,6 +143,24 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         ),
         settings=settings,
     )
+    threads = OpenedThreads(outbox=context.outbox)
+    bulk_actions = TicketBulkActions(
+        clock=context.clock,
+        jobs=context.jobs,
+        events=context.events,
+        members=context.members,
+        subscribers=context.subscribers,
+        tickets=tickets,
+        most=settings.bulk_action_tickets,
+    )
+    return Built(
+        provides=[correspondence, tickets, bulk_actions],
+        jobs=lambda: [bulk_actions.spec, threads.spec],
+    )
+
+
+def _agents(*, context: PluginContext, tickets: Tickets) -> Built:
+    """Agents who answer in their messengers."""
     desk = AgentDesk(
         clock=context.clock,
         texts=context.texts,
@@ -202,6 +183,31 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         tickets=tickets,
         desk=desk,
     )
+    bot = AgentBot(
+        clock=context.clock,
+        projects=context.projects,
+        members=context.members,
+        subscribers=context.subscribers,
+        messages=context.messages,
+        tickets=tickets,
+        desk=desk,
+        answering=answering,
+    )
+    sent_notes = SentNotes(desk=desk)
+    return Built(
+        provides=[desk, notifications, answering],
+        jobs=lambda: [sent_notes.spec],
+        inbound=bot.rules,
+    )
+
+
+def _ratings(
+    *,
+    context: PluginContext,
+    settings: HelpdeskSettings,
+    correspondence: Correspondence,
+    tickets: Tickets,
+) -> Built:
     rating_requests = RatingRequests(
         texts=context.texts,
         channels=context.channels,
@@ -220,10 +226,16 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         tickets=tickets,
         settings=settings,
     )
-    viewers = TicketViewers(clock=context.clock)
-    sla = SlaSettings(jobs=context.jobs)
-    hours = DeskHours(sla=sla)
-    customers = HelpdeskBot(
+    return Built(
+        provides=[rating_requests, ratings], jobs=lambda: [ratings.spec], inbound=ratings.rules
+    )
+
+
+def _customers(
+    *, context: PluginContext, settings: HelpdeskSettings, tickets: Tickets, hours: DeskHours
+) -> Built:
+    """What customers write to the bot."""
+    bot = HelpdeskBot(
         projects=context.projects,
         subscribers=context.subscribers,
         messages=context.messages,
@@ -234,83 +246,63 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         ),
         settings=settings,
     )
-    agents = AgentBot(
+    return Built(inbound=bot.rules)
+
+
+def _jobs(
+    *,
+    context: PluginContext,
+    settings: HelpdeskSettings,
+    tickets: Tickets,
+    notifications: AgentNotifications,
+) -> Built:
+    jobs = TicketJobs(
         clock=context.clock,
-        projects=context.projects,
-        members=context.members,
-        subscribers=context.subscribers,
-        messages=context.messages,
-        tickets=tickets,
-        desk=desk,
-        answering=answering,
-    )
-    bulk_actions = TicketBulkActions(
-        clock=context.clock,
+        db=context.db,
         jobs=context.jobs,
-        events=context.events,
-        members=context.members,
-        subscribers=context.subscribers,
+        files=context.files,
         tickets=tickets,
-        most=settings.bulk_action_tickets,
-    )
-    return HelpdeskPlugin(
-        tickets=tickets,
-        desk=desk,
         notifications=notifications,
-        answering=answering,
-        rating_requests=rating_requests,
-        ratings=ratings,
-        jobs=TicketJobs(
-            clock=context.clock,
-            db=context.db,
-            jobs=context.jobs,
-            files=context.files,
-            tickets=tickets,
-            notifications=notifications,
-            settings=settings,
-        ),
-        threads=OpenedThreads(outbox=context.outbox),
-        bulk_actions=bulk_actions,
-        viewers=viewers,
-        services={
-            Tickets: tickets,
-            TicketBulkActions: bulk_actions,
-            AgentDesk: desk,
-            AgentNotifications: notifications,
-            Answering: answering,
-            Ratings: ratings,
-            DeskHours: hours,
-            SlaSettings: sla,
-            **_for_handlers(context, tickets, viewers, settings),
-        },
-        rules=[*customers.rules(), *agents.rules(), *ratings.rules()],
+        settings=settings,
     )
+    return Built(provides=[jobs], jobs=lambda: jobs.specs)
 
 
-def _for_handlers(
-    context: PluginContext, tickets: Tickets, viewers: TicketViewers, settings: HelpdeskSettings
-) -> Mapping[type, Any]:
-    """What endpoints and pages alone ask for."""
+def _service_levels(*, context: PluginContext) -> Built:
+    sla = SlaSettings(jobs=context.jobs)
+    return Built(provides=[sla, DeskHours(sla=sla)])
+
+
+def _inbox(*, context: PluginContext, settings: HelpdeskSettings, tickets: Tickets) -> Built:
+    """What endpoints and pages ask for."""
     inbox = Inbox(clock=context.clock, sla=tickets.sla, settings=settings)
-    return {
-        Blocklist: Blocklist(clock=context.clock, subscribers=context.subscribers),
-        CannedAnswers: CannedAnswers(clock=context.clock, config=context.config, settings=settings),
-        Inbox: inbox,
-        TicketViewers: viewers,
-        Presence: Presence(db=context.db, viewers=viewers),
-        TicketList: TicketList(
-            clock=context.clock,
-            members=context.members,
-            inbox=inbox,
-            viewers=viewers,
-            assignment=tickets.assignment,
-        ),
-        Conversations: Conversations(
-            tickets=tickets,
-            members=context.members,
-            messages=context.messages,
-            files=context.files,
-            viewers=viewers,
-            base_url=context.config.base_url,
-        ),
-    }
+    viewers = TicketViewers(clock=context.clock)
+    blocklist = Blocklist(clock=context.clock, subscribers=context.subscribers)
+    canned_answers = CannedAnswers(clock=context.clock, config=context.config, settings=settings)
+    presence = Presence(db=context.db, viewers=viewers)
+    ticket_list = TicketList(
+        clock=context.clock,
+        members=context.members,
+        inbox=inbox,
+        viewers=viewers,
+        assignment=tickets.assignment,
+    )
+    conversations = Conversations(
+        tickets=tickets,
+        members=context.members,
+        messages=context.messages,
+        files=context.files,
+        viewers=viewers,
+        base_url=context.config.base_url,
+    )
+    return Built(
+        provides=[
+            inbox,
+            viewers,
+            blocklist,
+            canned_answers,
+            presence,
+            ticket_list,
+            conversations,
+        ]
+    )
