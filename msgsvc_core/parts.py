@@ -104,7 +104,7 @@ def build_parts(parts: Sequence[Part], providers: Providers) -> list[Built]:
     found: dict[Callable[..., Built], Built] = {}
     while waiting := [build for build in builders if build not in found]:
         # If none is ready, binding the first one says what it lacks.
-        for build in [each for each in waiting if not providers.missing(each)] or waiting:
+        for build in [each for each in waiting if providers.can_bind(each)] or waiting:
             built = found[build] = providers.bind(build, ())()
             for provided in built.provides:
                 providers.add(provided)

@@ -32,7 +32,7 @@ from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.overview_parts import EventChart, EventTile, Figure, Problem
 from msgsvc_core.dashboard.searching import Hit
 from msgsvc_core.kernel.i18n import Title
-from msgsvc_core.kernel.providers import Providers, provided_arguments, takes
+from msgsvc_core.kernel.providers import Providers, provided_kinds, takes
 
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
@@ -40,16 +40,17 @@ BoundHandler = Callable[[PageContext], Awaitable[Result]]
 #: Types of path parameters, which are never provided as objects.
 _PLAIN = frozenset({str, int, float, bool, Any})
 
+_GIVEN = frozenset({"page"})
+
 
 def _bound(providers: Providers, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Raises `NotProvided`, and `TypeError` for a handler with a path parameter as an argument."""
-    asked = provided_arguments(handler, {"page"})
-    if not takes(handler, "page") or _PLAIN & set(asked.values()):
+    if not takes(handler, "page") or _PLAIN.intersection(provided_kinds(handler, _GIVEN)):
         name = getattr(handler, "__name__", repr(handler))
         raise TypeError(
             f"{name}: a handler takes `page`, and objects by their type; parts of its path are in page.params"
         )
-    return providers.bind(handler, {"page"})
+    return providers.bind(handler, _GIVEN)
 
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])

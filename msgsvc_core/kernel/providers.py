@@ -66,9 +66,11 @@ class Providers:
         Raises `NotProvided` for a parameter whose type nothing provides, unless it has a default.
         """
         filled = {}
-        for name, kind in provided_arguments(function, given).items():
-            if get_origin(kind) is Later:
-                filled[name] = Later(self, get_args(kind)[0])
+        for name, kind, is_later in _signature(function).needed:
+            if name in given:
+                continue
+            if is_later:
+                filled[name] = Later(self, kind)
             elif kind in self._objects:
                 filled[name] = self._objects[kind]
             else:
@@ -78,17 +80,15 @@ class Providers:
                 )
         return partial(function, **filled) if filled else function
 
-    def missing(self, function: Callable[..., Any]) -> list[Any]:
-        """The types of the function's parameters that nothing provides yet."""
-        kinds = provided_arguments(function, ()).values()
-        return [
-            each for each in kinds if each not in self._objects and get_origin(each) is not Later
-        ]
+    def can_bind(self, function: Callable[..., Any]) -> bool:
+        """Whether everything is provided that the function asks for."""
+        objects = self._objects
+        return all(each.is_later or each.kind in objects for each in _signature(function).needed)
 
 
-def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
-    """The parameters of a handler that must be provided, by name, with their types."""
-    return {name: kind for name, kind in _signature(function).needed if name not in given}
+def provided_kinds(function: Callable[..., Any], given: Collection[str]) -> list[Any]:
+    """The types of the parameters of a handler that must be provided; of a `Later`, of what it returns."""
+    return [each.kind for each in _signature(function).needed if each.name not in given]
 
 
 def takes(function: Callable[..., Any], parameter: str) -> bool:
@@ -96,11 +96,19 @@ def takes(function: Callable[..., Any], parameter: str) -> bool:
     return parameter in _signature(function).names
 
 
+class _Needed(NamedTuple):
+    """A parameter without a default: its type, or that of the object that a `Later` returns."""
+
+    name: str
+    kind: Any
+    is_later: bool
+
+
 class _Signature(NamedTuple):
-    """The parameters of a function: all names, and those without a default with their types."""
+    """The parameters of a function: all names, and those without a default."""
 
     names: tuple[str, ...]
-    needed: tuple[tuple[str, Any], ...]
+    needed: tuple[_Needed, ...]
 
 
 #: Every service of a process binds the same functions, and inspecting one takes longer than calling it.
@@ -113,13 +121,12 @@ def _signature(function: Callable[..., Any]) -> _Signature:
         # `update_wrapper` and the like don't matter: what is given by position comes first.
         names = inner.names[len(function.args) :]
         left = set(names) - set(function.keywords)
-        return _Signature(names, tuple(each for each in inner.needed if each[0] in left))
+        return _Signature(names, tuple(each for each in inner.needed if each.name in left))
     if isinstance(function, MethodType):
         inner = _signature(function.__func__)
-        bound = inner.names[:1]
-        return _Signature(
-            inner.names[1:], tuple(each for each in inner.needed if each[0] not in bound)
-        )
+        # The object itself is not asked for; with `*arguments`, nothing was needed for it.
+        begin = int(bool(inner.needed) and inner.needed[0].name == inner.names[0])
+        return _Signature(inner.names[1:], inner.needed[begin:])
     found = _signatures.get(function)
     if found is None:
         found = _signatures[function] = _inspected(function)
@@ -132,8 +139,13 @@ def _inspected(function: Callable[..., Any]) -> _Signature:
     hints = get_type_hints(function) if names else {}
     return _Signature(
         tuple(each.name for each in parameters),
-        tuple((name, hints.get(name, Any)) for name in names),
+        tuple(_needed(name, hints.get(name, Any)) for name in names),
     )
+
+
+def _needed(name: str, kind: Any) -> _Needed:
+    is_later = get_origin(kind) is Later
+    return _Needed(name, get_args(kind)[0] if is_later else kind, is_later)
 
 
 def _name(kind: Any) -> str:
