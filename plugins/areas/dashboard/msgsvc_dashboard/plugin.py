@@ -1,22 +1,21 @@
 """Hook implementations: what the plugin declares, and its objects."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Event
-from msgsvc_core.jobs import JobSpec
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.members import Role
+from msgsvc_core.parts import Built
 from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
 from msgsvc_core.plugins.audit import AuditRecord
+from msgsvc_core.plugins.composed import ComposedPlugin
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.sealed import SealedColumn
@@ -103,160 +102,42 @@ def register_first_account() -> FirstAccount:
     return FIRST_ACCOUNT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountParts:
-    """The objects that manage accounts; handlers receive each by its type."""
-
-    accounts: Accounts
-    account_links: AccountLinks
-    audit: Audit
-    second_factor: SecondFactor
-    messenger_sign_in: MessengerSignIn
-    sign_in: SignIn
-    password_changes: PasswordChanges
-    owner_checks: OwnerChecks
-    throttle: Throttle
-    team: Team
-
-    def by_type(self) -> dict[type, Any]:
-        return {
-            Accounts: self.accounts,
-            AccountLinks: self.account_links,
-            Audit: self.audit,
-            SecondFactor: self.second_factor,
-            MessengerSignIn: self.messenger_sign_in,
-            SignIn: self.sign_in,
-            PasswordChanges: self.password_changes,
-            Team: self.team,
-        }
+@hookimpl
+def create_plugin(context: PluginContext) -> "DashboardPlugin":
+    return DashboardPlugin(
+        context,
+        [_accounts, _sign_in, _frame, _sign_in_pages, _overview, _team, _projects, _retention],
+    )
 
 
-class DashboardPlugin:
+class DashboardPlugin(ComposedPlugin):
     """The objects of the plugin, and its hooks."""
-
-    def __init__(self, context: PluginContext) -> None:
-        settings = context.settings(AccountSettings)
-        self.has_gallery = settings.gallery
-        self.accounts = _account_parts(context, settings)
-        self.published_accounts = PublishedAccounts(accounts=self.accounts.accounts)
-        self.questions = Questions(
-            clock=context.clock,
-            secrets=context.secrets,
-            base_url=context.config.base_url,
-            channels=context.channels,
-            accounts=self.accounts.accounts,
-            audit=self.accounts.audit,
-        )
-        self.retention = Retention(
-            name="dashboard.purge",
-            clock=context.clock,
-            rules=[
-                RetentionRule("dashboard_audit", "at_ms", settings.audit_days * DAY_MS),
-                RetentionRule("dashboard_account_links", "expires_at_ms"),
-                RetentionRule("dashboard_account_sessions", "expires_at_ms"),
-                RetentionRule("dashboard_account_requests", "expires_at_ms"),
-            ],
-        )
-        gate = Gate(
-            clock=context.clock,
-            db=context.db,
-            secrets=context.secrets,
-            texts=context.texts,
-            accounts=self.accounts.accounts,
-            places=Places(
-                billing=context.billing, projects=context.projects, members=context.members
-            ),
-            settings=context.config,
-            timezone=settings.timezone,
-        )
-        self.brand = InstallationBrand(settings, is_quarantined=context.config.quarantine)
-        self.views = SavedViews(clock=context.clock)
-        self.site = Site(
-            db=context.db,
-            secrets=context.secrets,
-            accounts=self.accounts.accounts,
-            audit=self.accounts.audit,
-            gate=gate,
-            find_areas=context.peers.areas,
-            brand=self.brand,
-            views=self.views,
-        )
-        self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate, self.brand)
-        self.counts = Counts(clock=context.clock, shown=lambda: self.site.areas)
-        self.fold_job = FoldJob(db=context.db, counts=self.counts, subscribers=context.subscribers)
-        self.reauthentication = Reauthentication(
-            clock=context.clock,
-            db=context.db,
-            accounts=self.accounts.accounts,
-            owner_checks=self.accounts.owner_checks,
-        )
-        self.compose_form = ComposeForm(
-            templates=context.templates,
-            messages=context.messages,
-            permissions=context.permissions,
-            subscribers=context.subscribers,
-            default_lang=context.config.default_lang,
-        )
-        self.looks = context.channels.kinds.looks
-        self.key_areas = KeyAreas(endpoints=context.peers.endpoints)
-        self.action_titles = ActionTitles(
-            pages=lambda: self.site.pages,
-            endpoints=context.peers.endpoints,
-            recorded=context.peers.audited,
-        )
-        self.audit_subjects = AuditSubjects(
-            pages=lambda: self.site.pages,
-            endpoints=context.peers.endpoints,
-            recorded=context.peers.audited,
-        )
-
-    @hookimpl
-    def register_services(self) -> Mapping[type, Any]:
-        return {
-            Site: self.site,
-            SavedViews: self.views,
-            Counts: self.counts,
-            Reauthentication: self.reauthentication,
-            ComposeForm: self.compose_form,
-            KeyAreas: self.key_areas,
-            ActionTitles: self.action_titles,
-            AuditSubjects: self.audit_subjects,
-            **self.accounts.by_type(),
-        }
 
     @hookimpl
     def register_accounts(self) -> AccountSource:
-        return self.published_accounts
-
-    @hookimpl
-    def register_jobs(self) -> Sequence[JobSpec]:
-        return [self.fold_job.spec, self.retention.spec]
-
-    @hookimpl
-    def register_inbound(self) -> Sequence[InboundRule]:
-        return self.questions.rules() if self.accounts.messenger_sign_in.is_on else []
+        return self.get(PublishedAccounts)
 
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        await self.counts.count(tx, events)
+        await self.get(Counts).count(tx, events)
 
     @hookimpl
     async def on_audited(self, tx: Tx, record: AuditRecord) -> None:
-        await self.accounts.audit.record(tx, record)
+        await self.get(Audit).record(tx, record)
 
     @hookimpl
     async def check_role_change(
         self, tx: Tx, project_id: str, member_id: str, role: Role | None
     ) -> None:
-        await self.accounts.team.check_by_key(tx, project_id, member_id, role)
+        await self.get(Team).check_by_key(tx, project_id, member_id, role)
 
     @hookimpl
     async def check_identity_change(self, tx: Tx, project_id: str, member_id: str) -> None:
-        await self.accounts.team.check_owner_by_key(tx, project_id, member_id)
+        await self.get(Team).check_owner_by_key(tx, project_id, member_id)
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
-        shown = [gallery.pages] if self.has_gallery else []
+        shown = [gallery.pages] if self.get(AccountSettings).gallery else []
         return [
             overview.pages,
             searching.pages,
@@ -274,19 +155,14 @@ class DashboardPlugin:
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
         return [
-            *self.brand.routes(),
-            *look_routes(self.looks),
-            *self.sign_in_pages.routes(),
-            *self.site.routes(),
+            *self.get(InstallationBrand).routes(),
+            *look_routes(self.get(PluginContext).channels.kinds.looks),
+            *self.get(SignInPages).routes(),
+            *self.get(Site).routes(),
         ]
 
 
-@hookimpl
-def create_plugin(context: PluginContext) -> DashboardPlugin:
-    return DashboardPlugin(context)
-
-
-def _account_parts(context: PluginContext, settings: AccountSettings) -> AccountParts:
+def _accounts(*, context: PluginContext, settings: AccountSettings) -> Built:
     accounts = Accounts(
         clock=context.clock,
         db=context.db,
@@ -299,59 +175,114 @@ def _account_parts(context: PluginContext, settings: AccountSettings) -> Account
         clock=context.clock, base_url=context.config.base_url, accounts=accounts
     )
     audit = Audit(clock=context.clock)
+    messenger_sign_in = MessengerSignIn(
+        clock=context.clock, settings=settings, channels=context.channels
+    )
+    accounts.on_disabled += [account_links.end_of_account, messenger_sign_in.end_waiting]
+    published = PublishedAccounts(accounts=accounts)
+    team = Team(members=context.members, accounts=accounts, account_links=account_links)
+    questions = Questions(
+        clock=context.clock,
+        secrets=context.secrets,
+        base_url=context.config.base_url,
+        channels=context.channels,
+        accounts=accounts,
+        audit=audit,
+    )
+    return Built(
+        provides=[accounts, account_links, audit, messenger_sign_in, published, team, questions],
+        inbound=lambda: questions.rules() if messenger_sign_in.is_on else (),
+    )
+
+
+def _sign_in(
+    *,
+    context: PluginContext,
+    settings: AccountSettings,
+    accounts: Accounts,
+    account_links: AccountLinks,
+    messenger_sign_in: MessengerSignIn,
+    audit: Audit,
+) -> Built:
+    """Passwords and second factors."""
     credentials = CredentialStore()
     passwords = Passwords(settings)
     throttle = Throttle(secrets=context.secrets, settings=settings, limiter=context.limiter)
     second_factor = SecondFactor(
         clock=context.clock, secrets=context.secrets, credentials=credentials
     )
-    messenger_sign_in = MessengerSignIn(
-        clock=context.clock, settings=settings, channels=context.channels
+    sign_in = SignIn(
+        db=context.db,
+        accounts=accounts,
+        credentials=credentials,
+        passwords=passwords,
+        second_factor=second_factor,
+        tickets=CodeTickets(clock=context.clock, secrets=context.secrets),
+        throttle=throttle,
+        audit=audit,
     )
-    accounts.on_disabled += [account_links.end_of_account, messenger_sign_in.end_waiting]
-    return AccountParts(
+    password_changes = PasswordChanges(
+        clock=context.clock,
+        credentials=credentials,
+        passwords=passwords,
         accounts=accounts,
         account_links=account_links,
-        audit=audit,
-        second_factor=second_factor,
         messenger_sign_in=messenger_sign_in,
-        sign_in=SignIn(
-            db=context.db,
-            accounts=accounts,
-            credentials=credentials,
-            passwords=passwords,
-            second_factor=second_factor,
-            tickets=CodeTickets(clock=context.clock, secrets=context.secrets),
-            throttle=throttle,
-            audit=audit,
-        ),
-        password_changes=PasswordChanges(
-            clock=context.clock,
-            credentials=credentials,
-            passwords=passwords,
-            accounts=accounts,
-            account_links=account_links,
-            messenger_sign_in=messenger_sign_in,
-        ),
-        owner_checks=OwnerChecks(
-            db=context.db,
-            credentials=credentials,
-            passwords=passwords,
-            second_factor=second_factor,
-            throttle=throttle,
-        ),
-        throttle=throttle,
-        team=Team(members=context.members, accounts=accounts, account_links=account_links),
     )
+    owner_checks = OwnerChecks(
+        db=context.db,
+        credentials=credentials,
+        passwords=passwords,
+        second_factor=second_factor,
+        throttle=throttle,
+    )
+    return Built(provides=[throttle, second_factor, sign_in, password_changes, owner_checks])
+
+
+def _frame(
+    *, context: PluginContext, settings: AccountSettings, accounts: Accounts, audit: Audit
+) -> Built:
+    """What surrounds every page."""
+    gate = Gate(
+        clock=context.clock,
+        db=context.db,
+        secrets=context.secrets,
+        texts=context.texts,
+        accounts=accounts,
+        places=Places(billing=context.billing, projects=context.projects, members=context.members),
+        settings=context.config,
+        timezone=settings.timezone,
+    )
+    brand = InstallationBrand(settings, is_quarantined=context.config.quarantine)
+    saved_views = SavedViews(clock=context.clock)
+    site = Site(
+        db=context.db,
+        secrets=context.secrets,
+        accounts=accounts,
+        audit=audit,
+        gate=gate,
+        find_areas=context.peers.areas,
+        brand=brand,
+        views=saved_views,
+    )
+    return Built(provides=[gate, brand, saved_views, site])
 
 
 def _sign_in_pages(
+    *,
     context: PluginContext,
     settings: AccountSettings,
-    parts: AccountParts,
+    accounts: Accounts,
+    account_links: AccountLinks,
+    audit: Audit,
+    messenger_sign_in: MessengerSignIn,
+    password_changes: PasswordChanges,
+    sign_in: SignIn,
+    team: Team,
+    throttle: Throttle,
     gate: Gate,
     brand: InstallationBrand,
-) -> SignInPages:
+) -> Built:
     cookies = Cookies(base_url=context.config.base_url, session_days=settings.session_days)
     forms = Forms(secrets=context.secrets, cookies=cookies)
     rendering = Rendering(
@@ -361,43 +292,96 @@ def _sign_in_pages(
         default_lang=context.config.default_lang,
         brand=brand,
     )
-    entering = Entering(accounts=parts.accounts, cookies=cookies)
+    entering = Entering(accounts=accounts, cookies=cookies)
     tools = PageTools(
         gate=gate, cookies=cookies, forms=forms, rendering=rendering, entering=entering
     )
     messengers = MessengerPages(
         db=context.db,
-        accounts=parts.accounts,
-        sign_in=parts.sign_in,
-        messenger_sign_in=parts.messenger_sign_in,
-        throttle=parts.throttle,
+        accounts=accounts,
+        sign_in=sign_in,
+        messenger_sign_in=messenger_sign_in,
+        throttle=throttle,
         tools=tools,
     )
     links = LinkPages(
         db=context.db,
-        accounts=parts.accounts,
-        account_links=parts.account_links,
-        sign_in=parts.sign_in,
-        passwords=parts.password_changes,
+        accounts=accounts,
+        account_links=account_links,
+        sign_in=sign_in,
+        passwords=password_changes,
         invitations=InvitationPages(
             db=context.db,
             projects=context.projects,
-            accounts=parts.accounts,
-            audit=parts.audit,
-            sign_in=parts.sign_in,
-            passwords=parts.password_changes,
-            team=parts.team,
+            accounts=accounts,
+            audit=audit,
+            sign_in=sign_in,
+            passwords=password_changes,
+            team=team,
             tools=tools,
         ),
         tools=tools,
     )
-    return SignInPages(
+    pages = SignInPages(
         db=context.db,
         channels=context.channels,
-        accounts=parts.accounts,
-        sign_in=parts.sign_in,
-        messenger_sign_in=parts.messenger_sign_in,
+        accounts=accounts,
+        sign_in=sign_in,
+        messenger_sign_in=messenger_sign_in,
         tools=tools,
         messengers=messengers,
         links=links,
     )
+    return Built(provides=[pages])
+
+
+def _overview(*, context: PluginContext, site: Site) -> Built:
+    counts = Counts(clock=context.clock, shown=lambda: site.areas)
+    fold_job = FoldJob(db=context.db, counts=counts, subscribers=context.subscribers)
+    return Built(provides=[counts], jobs=lambda: [fold_job.spec])
+
+
+def _team(
+    *, context: PluginContext, accounts: Accounts, owner_checks: OwnerChecks, site: Site
+) -> Built:
+    """Re-authentication, and what the audit log shows."""
+    reauthentication = Reauthentication(
+        clock=context.clock, db=context.db, accounts=accounts, owner_checks=owner_checks
+    )
+    action_titles = ActionTitles(
+        pages=lambda: site.pages,
+        endpoints=context.peers.endpoints,
+        recorded=context.peers.audited,
+    )
+    audit_subjects = AuditSubjects(
+        pages=lambda: site.pages,
+        endpoints=context.peers.endpoints,
+        recorded=context.peers.audited,
+    )
+    return Built(provides=[reauthentication, action_titles, audit_subjects])
+
+
+def _projects(*, context: PluginContext) -> Built:
+    """What the pages of people and of developers ask for."""
+    compose_form = ComposeForm(
+        templates=context.templates,
+        messages=context.messages,
+        permissions=context.permissions,
+        subscribers=context.subscribers,
+        default_lang=context.config.default_lang,
+    )
+    return Built(provides=[compose_form, KeyAreas(endpoints=context.peers.endpoints)])
+
+
+def _retention(*, context: PluginContext, settings: AccountSettings) -> Built:
+    retention = Retention(
+        name="dashboard.purge",
+        clock=context.clock,
+        rules=[
+            RetentionRule("dashboard_audit", "at_ms", settings.audit_days * DAY_MS),
+            RetentionRule("dashboard_account_links", "expires_at_ms"),
+            RetentionRule("dashboard_account_sessions", "expires_at_ms"),
+            RetentionRule("dashboard_account_requests", "expires_at_ms"),
+        ],
+    )
+    return Built(jobs=lambda: [retention.spec])

@@ -2,8 +2,21 @@
 
 from typing import Any
 
-from msgsvc_dashboard.accounts import Account, AccountSession, totp
+from msgsvc_dashboard.accounts import (
+    Account,
+    AccountLinks,
+    Accounts,
+    AccountSession,
+    Audit,
+    MessengerSignIn,
+    PasswordChanges,
+    SecondFactor,
+    SignIn,
+    Team,
+    totp,
+)
 from msgsvc_dashboard.accounts.models import Browser
+from msgsvc_dashboard.accounts.owner_checks import OwnerChecks
 from msgsvc_dashboard.plugin import DashboardPlugin
 from msgsvc_devkit.core import MemoryCore
 
@@ -18,6 +31,21 @@ def plugin_of(core: MemoryCore) -> DashboardPlugin:
     return plugin
 
 
+class Parts:
+    """What manages accounts."""
+
+    def __init__(self, plugin: DashboardPlugin) -> None:
+        self.accounts = plugin.get(Accounts)
+        self.account_links = plugin.get(AccountLinks)
+        self.audit = plugin.get(Audit)
+        self.second_factor = plugin.get(SecondFactor)
+        self.messenger_sign_in = plugin.get(MessengerSignIn)
+        self.sign_in = plugin.get(SignIn)
+        self.password_changes = plugin.get(PasswordChanges)
+        self.owner_checks = plugin.get(OwnerChecks)
+        self.team = plugin.get(Team)
+
+
 class Ann:
     """Each method has a transaction of its own."""
 
@@ -25,7 +53,7 @@ class Ann:
         self.core, self.account = core, account
         self.account_id = account.account_id
         self.plugin = plugin_of(core)
-        self.parts = self.plugin.accounts
+        self.parts = Parts(self.plugin)
 
     async def set_password(self, password: str = PASSWORD) -> None:
         """Ends all sessions."""

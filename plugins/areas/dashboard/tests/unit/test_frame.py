@@ -15,7 +15,9 @@ from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.members.models import AddMemberBody, Member
 from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.frame.gate import Gate, Places, RoleForbidden
+from msgsvc_dashboard.views import SavedViews
 from msgsvc_devkit.core import PROJECT, MemoryCore
 from plugins.areas.dashboard.tests.unit.browsers import ANN, request, session, to
 from plugins.areas.dashboard.tests.unit.signing import Ann, audited
@@ -56,8 +58,8 @@ class Dashboard:
             audit=self.ann.parts.audit,
             gate=self.gate(),
             find_areas=lambda: [self.area.bound(Providers())],
-            brand=self.ann.plugin.brand,
-            views=self.ann.plugin.views,
+            brand=self.ann.plugin.get(InstallationBrand),
+            views=self.ann.plugin.get(SavedViews),
         )
 
     async def form(self, path: str, **form: str) -> Request:

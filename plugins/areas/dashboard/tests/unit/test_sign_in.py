@@ -29,6 +29,7 @@ from msgsvc_dashboard.accounts.models import (
     TooMany,
 )
 from msgsvc_dashboard.accounts.passwords import Passwords
+from msgsvc_dashboard.accounts.questions import Questions
 from msgsvc_dashboard.accounts.request_store import link, settle
 from msgsvc_dashboard.accounts.service import digest_of
 from msgsvc_dashboard.accounts.tickets import CodeTickets, Ticket
@@ -227,7 +228,7 @@ class Bot:
 
     def __init__(self, ann: Ann, tx: Tx, begun: BegunRequest) -> None:
         self.core, self.tx, self.begun = ann.core, tx, begun
-        self._rules = {rule.on: rule.handler for rule in ann.plugin.questions.rules()}
+        self._rules = {rule.on: rule.handler for rule in ann.plugin.get(Questions).rules()}
 
     async def start(self) -> bool | None:
         update = Started(

@@ -15,6 +15,7 @@ from msgsvc_dashboard.accounts.models import BegunRequest, LinkedMessenger, Requ
 from msgsvc_dashboard.accounts.request_store import link, settle
 from msgsvc_dashboard.accounts.service import digest_of
 from msgsvc_dashboard.frame.branding import InstallationBrand
+from msgsvc_dashboard.sign_in import SignInPages
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering
 from msgsvc_dashboard.sign_in.forms import Forms
@@ -51,7 +52,7 @@ def rendering_of(core: MemoryCore) -> Rendering:
 
 async def answer(ann: Ann, asked: Request) -> Response:
     """What the page of that path answers."""
-    for route in ann.plugin.sign_in_pages.routes():
+    for route in ann.plugin.get(SignInPages).routes():
         match, found = route.matches(asked.scope)
         if match is Match.FULL:
             response = await found["endpoint"](Request({**asked.scope, **found}, asked.receive))
