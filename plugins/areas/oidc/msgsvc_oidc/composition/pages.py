@@ -43,13 +43,7 @@ class BrowserPages:
             cookies=cookies,
             templates=templates,
         )
-        logouts = Logouts(
-            db=context.db,
-            sessions=records.sessions,
-            grants=records.grants,
-            deliveries=records.logouts,
-            references=records.references,
-        )
+        logouts = _logouts(context, records)
         self.authorizations = authorizations = _authorizations(context, records, requests, logouts)
         self._authorization = AuthorizationPages(
             issuers=records.issuers,
@@ -65,13 +59,7 @@ class BrowserPages:
         self._consent = ConsentPages(
             issuers=records.issuers,
             authorizations=authorizations,
-            questions=ConsentQuestions(
-                db=context.db,
-                projects=context.projects,
-                subscribers=context.subscribers,
-                clients=records.clients,
-                authorizations=authorizations,
-            ),
+            questions=_questions(context, records, authorizations),
             cookies=cookies,
             templates=templates,
             responses=responses,
@@ -109,6 +97,28 @@ class BrowserPages:
             *self._device.routes(),
             *self._logout.routes(),
         ]
+
+
+def _logouts(context: PluginContext, records: Records) -> Logouts:
+    return Logouts(
+        db=context.db,
+        sessions=records.sessions,
+        grants=records.grants,
+        deliveries=records.logouts,
+        references=records.references,
+    )
+
+
+def _questions(
+    context: PluginContext, records: Records, authorizations: Authorizations
+) -> ConsentQuestions:
+    return ConsentQuestions(
+        db=context.db,
+        projects=context.projects,
+        subscribers=context.subscribers,
+        clients=records.clients,
+        authorizations=authorizations,
+    )
 
 
 def _authorizations(
