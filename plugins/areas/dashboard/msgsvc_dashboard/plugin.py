@@ -106,7 +106,17 @@ def register_first_account() -> FirstAccount:
 def create_plugin(context: PluginContext) -> "DashboardPlugin":
     return DashboardPlugin(
         context,
-        [_accounts, _sign_in, _frame, _sign_in_pages, _overview, _team, _projects, _retention],
+        [
+            _accounts,
+            _sign_in,
+            _frame,
+            _page_tools,
+            _sign_in_pages,
+            _overview,
+            _team,
+            _projects,
+            _retention,
+        ],
     )
 
 
@@ -268,18 +278,11 @@ def _frame(
     return Built(provides=[gate, brand, saved_views, site])
 
 
-def _sign_in_pages(
+def _page_tools(
     *,
     context: PluginContext,
     settings: AccountSettings,
     accounts: Accounts,
-    account_links: AccountLinks,
-    audit: Audit,
-    messenger_sign_in: MessengerSignIn,
-    password_changes: PasswordChanges,
-    sign_in: SignIn,
-    team: Team,
-    throttle: Throttle,
     gate: Gate,
     brand: InstallationBrand,
 ) -> Built:
@@ -296,6 +299,22 @@ def _sign_in_pages(
     tools = PageTools(
         gate=gate, cookies=cookies, forms=forms, rendering=rendering, entering=entering
     )
+    return Built(provides=[tools])
+
+
+def _sign_in_pages(
+    *,
+    context: PluginContext,
+    accounts: Accounts,
+    account_links: AccountLinks,
+    audit: Audit,
+    messenger_sign_in: MessengerSignIn,
+    password_changes: PasswordChanges,
+    sign_in: SignIn,
+    team: Team,
+    throttle: Throttle,
+    tools: PageTools,
+) -> Built:
     messengers = MessengerPages(
         db=context.db,
         accounts=accounts,
