@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
+from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.notifications import Callback, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
@@ -248,11 +249,7 @@ class Database:
             async with self._acquired(connection):
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
                 try:
-                    in_place = (
-                        self._backend.in_place_writer
-                        if self.dialect == "sqlite" and (inline or self._backend.always_inline)
-                        else None
-                    )
+                    in_place = self._in_place_writer(inline=inline)
                     if one_statement and self.dialect == "postgresql":
                         only = OneStatement(connection.raw_connection)
                         tx = Tx(only, self.dialect, self._inserts, self._notices)
@@ -397,6 +394,13 @@ class Database:
             return found
         pooled: ConnectionBackend = self._backend.connection()
         return pooled
+
+    def _in_place_writer(self, *, inline: bool) -> InPlaceWriter | None:
+        """Runs statements without a thread hop; only SQLite has one, while it is open."""
+        if self.dialect != "sqlite" or not (inline or self._backend.always_inline):
+            return None
+        found: InPlaceWriter | None = self._backend.in_place_writer
+        return found
 
     @asynccontextmanager
     async def _acquired(

@@ -48,7 +48,6 @@ def build_app(
     tracing: Tracing | None,
 ) -> ASGIApp:
     """Routes every endpoint, and `routes`: the pages."""
-    errors_url = settings.errors_url
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -61,12 +60,34 @@ def build_app(
     async def on_api_error(_request: Request, error: Exception) -> Response:
         """For pages of plugins; endpoints have an edge of their own."""
         assert isinstance(error, ApiError)
-        return envelope(error, errors_url)
+        return envelope(error, settings.errors_url)
 
+    middleware = _middleware(settings, metrics, tracing)
+    paths = _endpoint_paths(endpoints, edge)
+    app = Starlette(
+        routes=list(routes),
+        middleware=middleware,
+        exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
+        lifespan=lifespan,
+    )
+    # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
+    app.router.redirect_slashes = False
+    behind = {path: _behind(middleware, paths[path]) for path in paths}
+    router = _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
+    if not (path := base_path(settings.base_url)):
+        return router
+    pages = [each.path for each in app.routes if isinstance(each, Route | Mount)]
+    return BasePath(router, path, [*paths, *pages])
+
+
+def _middleware(
+    settings: Settings, metrics: RequestMetrics, tracing: Tracing | None
+) -> list[Middleware]:
+    """What surrounds endpoints and pages, the outermost first."""
     middleware = [
         Middleware(
             RequestLog,
-            errors_url=errors_url,
+            errors_url=settings.errors_url,
             lines=RequestLines.of(settings.log),
             metrics=metrics,
             tracing=tracing,
@@ -87,21 +108,7 @@ def build_app(
                 allow_headers=["*"],
             )
         )
-    paths = _endpoint_paths(endpoints, edge)
-    app = Starlette(
-        routes=list(routes),
-        middleware=middleware,
-        exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
-        lifespan=lifespan,
-    )
-    # `/v1/send/` is no path of ours, and a redirect would not be in the envelope.
-    app.router.redirect_slashes = False
-    behind = {path: _behind(middleware, paths[path]) for path in paths}
-    router = _PathRouter(behind, app, _behind(middleware, _Unstorable(edge)))
-    if not (path := base_path(settings.base_url)):
-        return router
-    pages = [each.path for each in app.routes if isinstance(each, Route | Mount)]
-    return BasePath(router, path, [*paths, *pages])
+    return middleware
 
 
 def _transport_headers(settings: Settings) -> list[tuple[bytes, bytes]]:

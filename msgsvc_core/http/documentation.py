@@ -73,19 +73,12 @@ def documentation_routes(
     async def error_codes(_request: Request) -> Response:
         return _page(environment(), "errors.html", errors=list(errors), is_open=is_open)
 
-    def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(_request: Request) -> Response:
-            return FileResponse(path, headers={"Cache-Control": "max-age=3600"})
-
-        return answer
-
     async def front_door(request: Request) -> Response:
         target = home or ("/docs" if is_open else "/docs/errors")
         return Response(
             status_code=307, headers={"Location": request.scope.get("root_path", "") + target}
         )
 
-    static = _FOLDER / "static"
     described = [
         Route("/openapi.json", openapi_json),
         Route("/docs", docs),
@@ -93,10 +86,23 @@ def documentation_routes(
     ]
     return [
         Route("/", front_door),
-        # Browsers ask for this name by themselves, and take an SVG under it.
-        Route("/favicon.ico", file(SHARED / "icon.svg")),
         *(described if is_open else ()),
         Route("/docs/errors", error_codes),
+        *_files(),
+    ]
+
+
+def _files() -> list[BaseRoute]:
+    def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_request: Request) -> Response:
+            return FileResponse(path, headers={"Cache-Control": "max-age=3600"})
+
+        return answer
+
+    static = _FOLDER / "static"
+    return [
+        # Browsers ask for this name by themselves, and take an SVG under it.
+        Route("/favicon.ico", file(SHARED / "icon.svg")),
         Route("/docs/docs.css", file(static / "docs.css")),
         Route("/docs/docs.js", file(static / "docs.js")),
         Route("/docs/tokens.css", file(SHARED / "tokens.css")),
