@@ -1,10 +1,10 @@
 """Delivers a mailing's message to one recipient: whether it is skipped, its content, and the call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.channels.buttons.fallbacks import ChannelSender
 from msgsvc_core.channels.contract import Channel
@@ -14,6 +14,7 @@ from msgsvc_core.channels.outbound.send_attempt import SendAttempt
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import any_of
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings import ledger
@@ -136,12 +137,23 @@ class RecipientSender:
         return {subscriber_id: person for (_, subscriber_id), person in found.items()}
 
     async def find_next(
-        self, tx: Tx, mailing: Mailing, shard: MailingShard, limit: int
+        self,
+        tx: Tx,
+        mailing: Mailing,
+        shard: MailingShard,
+        limit: int,
+        in_flight: Collection[str] = (),
     ) -> list[Subscriber]:
-        """A shard's next recipients, in the order of their ids."""
+        """A shard's next recipients, in the order of their ids, without those in flight."""
         if limit <= 0:
             return []
-        ids, params = ledger.next_recipients(mailing, shard, limit)
+        # A second stage begins before the first has ended. In all other walks those in flight are behind.
+        ahead = [each for each in in_flight if each > shard.walked_to]
+        excluded: tuple[str, dict[str, Any]] = ("", {})
+        if ahead:
+            these, given = any_of("subscriber_id", "in_flight", ahead, tx.dialect)
+            excluded = f" AND NOT ({these})", given
+        ids, params = ledger.next_recipients(mailing, shard, limit, excluded)
         return await self._subscribers.find_selected(tx, mailing.project_id, ids, params)
 
     async def prepare(

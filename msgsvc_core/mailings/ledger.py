@@ -128,17 +128,23 @@ _NOT_MOVED = " AND began_ms IS NULL"
 
 
 def next_recipients(
-    mailing: Mailing, shard: MailingShard, limit: int
+    mailing: Mailing,
+    shard: MailingShard,
+    limit: int,
+    excluded: tuple[str, dict[str, Any]] = ("", {}),
 ) -> tuple[str, dict[str, Any]]:
-    """The query of the ids of a shard's next recipients, and its parameters."""
+    """The query of the ids of a shard's next recipients, and its parameters. `excluded` is a further
+    condition with its parameters."""
+    condition, params = excluded
     query = (
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
         f" AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL{_TESTED[mailing.is_testing]}"
-        f"{'' if mailing.route_id is None else _NOT_MOVED}"
+        f"{'' if mailing.route_id is None else _NOT_MOVED}{condition}"
         # As a query, since PostgreSQL plans each execution anew where it sees the limit.
         " ORDER BY subscriber_id LIMIT (SELECT CAST(:limit AS bigint))"
     )
-    return query, {**_key(mailing), "bot": shard.bot, "after": shard.walked_to, "limit": limit}
+    position = {"bot": shard.bot, "after": shard.walked_to, "limit": limit}
+    return query, {**_key(mailing), **position, **params}
 
 
 async def has_next(tx: Tx, mailing: Mailing, shard: MailingShard) -> bool:

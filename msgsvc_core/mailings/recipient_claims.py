@@ -1,6 +1,6 @@
 """Claims a shard's next recipients: retries that are due, then those who were not tried yet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgsvc_core.channels.outbound.gate import OutboundGate
@@ -53,15 +53,21 @@ class RecipientClaims:
         self.has_retries = True
 
     async def claim(
-        self, context: SendContext, tx: Tx, shard: MailingShard, limit: int, now_ms: int
+        self,
+        context: SendContext,
+        tx: Tx,
+        shard: MailingShard,
+        limit: int,
+        now_ms: int,
+        in_flight: Collection[str] = (),
     ) -> Claimed:
-        """Up to `limit` recipients."""
+        """Up to `limit` recipients, none of whom is in flight."""
         mailing = context.mailing
         retries = await self._due_retries(tx, mailing, now_ms, limit)
         found = await self._recipients.find_many(
             tx, mailing.project_id, [each.subscriber_id for each in retries]
         )
-        new = await self._recipients.find_next(tx, mailing, shard, limit - len(retries))
+        new = await self._recipients.find_next(tx, mailing, shard, limit - len(retries), in_flight)
         found |= {each.subscriber_id: each for each in new}
         claimed = [*retries, *(DueRecipient(each.subscriber_id) for each in new)]
         if mailing.experiment is not None:

@@ -278,7 +278,7 @@ class ShardRun:
         limit = await self._claimable(tx, mailing, now_ms)
         if limit <= 0:
             return [], shard.walked_to
-        claimed = await self._claims.claim(context, tx, shard, limit, now_ms)
+        claimed = await self._claims.claim(context, tx, shard, limit, now_ms, self._calls.in_flight)
         if mailing.per_minute is not None and claimed.deliveries:
             due = pace.after(mailing, now_ms, len(claimed.deliveries))
             await store.set_next(tx, mailing, due)

@@ -1,6 +1,7 @@
 """A messenger that holds calls back, so that a broadcast is in the middle for as long as a test wants."""
 
 import asyncio
+from collections import deque
 from typing import Any
 
 import httpx2
@@ -25,20 +26,28 @@ class Gate(RecordingChannel):
         super().__init__(identity)
         self.begun = 0
         self.free = 0
-        self._opened = asyncio.Event()
+        self._is_open = False
+        self._held: deque[asyncio.Event] = deque()
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         self.begun += 1
-        if self.begun > self.free:
-            await self._opened.wait()
+        if self.begun > self.free and not self._is_open:
+            self._held.append(asyncio.Event())
+            await self._held[-1].wait()
         return await super().send(chat_id, message)
 
     def open(self) -> None:
-        self._opened.set()
+        self._is_open = True
+        self.release(len(self._held))
+
+    def release(self, count: int) -> None:
+        """Lets the first of the held calls through."""
+        for _ in range(count):
+            self._held.popleft().set()
 
     def shut(self, after: int) -> None:
         """Holds all but the next calls again."""
-        self._opened.clear()
+        self._is_open = False
         self.free = self.begun + after
 
 

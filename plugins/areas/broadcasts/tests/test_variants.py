@@ -249,6 +249,27 @@ async def test_an_early_choice_reaches_all_who_have_got_nothing_yet(
     assert compared[1]["sent"] < texts(gate)["Text of B"]
 
 
+async def test_an_early_choice_finds_nobody_again_who_is_in_flight(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    service = await gated(make_service)
+    tenant: Tenant = await make_tenant(service)
+    gate = gate_of(service)
+    await add(service, tenant, 600)
+    job_id = await experiment(tenant.client, share_percent=90)
+    await begun(gate, 200)
+    await choose(tenant.client, job_id, "B")
+    before = gate.begun
+    # The next claim begins the second stage while other calls of the first are under way.
+    gate.release(150)
+    await begun(gate, before + 1)
+    gate.open()
+    done = await ended(tenant.client, job_id)
+
+    assert counts(done) == (600, 0, 0, 600)
+    assert gate.begun == len({each.chat_id for each in gate.sent}) == 600
+
+
 @pytest.mark.database_file
 async def test_of_two_choices_at_once_one_wins(
     service: Service, tenant: Tenant, people: AddPeople, channel: RecordingChannel, clock: FakeClock
