@@ -122,9 +122,11 @@ def _check_items(array: Any) -> None:
     if len(array) <= MAX_OBJECTS or isinstance(array, dict):
         return
     objects = sum(isinstance(inner, dict | list) for inner in array)
-    for count, most in ((objects, MAX_OBJECTS), (len(array), MAX_ITEMS)):
-        if count > most:
-            raise ValidationFailed("an array has more than {limit} items", field="body", limit=most)
+    for count, limit in ((objects, MAX_OBJECTS), (len(array), MAX_ITEMS)):
+        if count > limit:
+            raise ValidationFailed(
+                "an array has more than {limit} items", field="body", limit=limit
+            )
 
 
 def _check_text(value: Any) -> None:

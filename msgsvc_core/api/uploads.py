@@ -59,8 +59,8 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
     if kind != "multipart/form-data":
         raise BadRequest("must be multipart/form-data", field="Content-Type")
     check_charset(request)
-    most = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
-    stream = _limited(request, most + _FRAME_BYTES, most)
+    limit = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
+    stream = _limited(request, limit + _FRAME_BYTES, limit)
     parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=0)
     try:
         form = await parser.parse()

@@ -64,7 +64,7 @@ async def spent(tx: Tx, channels: Sequence[str], day: int) -> dict[str, int]:
     return {row["channel"]: row["spent"] for row in rows}
 
 
-async def _take(tx: Tx, channel: str, day: int, amount: int, most: int) -> bool:
+async def _take(tx: Tx, channel: str, day: int, amount: int, limit: int) -> bool:
     # A process whose clock is behind spends nothing of the day before.
     return bool(
         await tx.execute(
@@ -74,7 +74,7 @@ async def _take(tx: Tx, channel: str, day: int, amount: int, most: int) -> bool:
             " THEN core_channel_spending.spent ELSE 0 END"
             " WHERE core_channel_spending.day < :day OR (core_channel_spending.day = :day"
             " AND core_channel_spending.spent + :amount <= :most)",
-            {"channel": channel, "day": day, "amount": amount, "most": most},
+            {"channel": channel, "day": day, "amount": amount, "most": limit},
         )
     )
 

@@ -294,12 +294,12 @@ def _channels(channels: Sequence[ChannelFigures], now_ms: int, width: int) -> Ta
     return table
 
 
-def _shortened(lane: str, most: int) -> str:
+def _shortened(lane: str, limit: int) -> str:
     """A lane with its beginning and its end: ids that were made together differ in their last characters."""
-    if len(lane) <= most:
+    if len(lane) <= limit:
         return lane
-    end = most // 2
-    return f"{lane[: most - end - 1]}…{lane[-end:]}"
+    end = limit // 2
+    return f"{lane[: limit - end - 1]}…{lane[-end:]}"
 
 
 def _cut(text: str, style: str = "") -> Text:

@@ -91,9 +91,9 @@ class PageContext:
 
         Empty values are omitted. Use `quote` for parts of the path that are user input.
         """
-        asked = {name: value for name, value in query.items() if value not in {None, ""}}
+        parameters = {name: value for name, value in query.items() if value not in {None, ""}}
         inside = f"/projects/{quote(self.project.project_id)}" if self.project else ""
-        return f"{self.root}{inside}{path}" + (f"?{urlencode(asked)}" if asked else "")
+        return f"{self.root}{inside}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def note(self, **detail: object) -> None:
         """Adds details to the audit log record of this change: ids and names, never secrets or texts."""

@@ -100,23 +100,25 @@ class TransactionBatcher(Generic[R, V]):
     def _next_batch(self) -> list[_Submitted[R, V]]:
         batch: list[_Submitted[R, V]] = []
         while self._waiting and len(batch) < REQUESTS_PER_BATCH:
-            asked = self._waiting.popleft()
-            if not asked.done.cancelled():
-                batch.append(asked)
+            pending = self._waiting.popleft()
+            if not pending.done.cancelled():
+                batch.append(pending)
         return batch
 
     async def _run_batch(self, batch: Sequence[_Submitted[R, V]]) -> None:
         if not batch:
             return
-        until_s = min(asked.until_s for asked in batch)
+        until_s = min(pending.until_s for pending in batch)
         try:
             # A transaction of several belongs to the trace of none.
             with within(batch[0].span if len(batch) == 1 else None):
-                outcomes = await self._in_transactions([asked.request for asked in batch], until_s)
+                outcomes = await self._in_transactions(
+                    [pending.request for pending in batch], until_s
+                )
         except asyncio.CancelledError:
             # The event loop is stopping; it is unknown whether the commit was made.
-            for asked in batch:
-                asked.done.cancel()
+            for pending in batch:
+                pending.done.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - re-raised in each caller
             is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Deadlock)
@@ -128,13 +130,13 @@ class TransactionBatcher(Generic[R, V]):
                     task.add_done_callback(self._alone.discard)
                 return
             outcomes = [error] * len(batch)
-        for asked, outcome in zip(batch, outcomes, strict=True):
-            if asked.done.done():
+        for pending, outcome in zip(batch, outcomes, strict=True):
+            if pending.done.done():
                 continue
             if isinstance(outcome, Exception):
-                asked.done.set_exception(outcome)
+                pending.done.set_exception(outcome)
             else:
-                asked.done.set_result(outcome)
+                pending.done.set_result(outcome)
 
     async def _in_transactions(
         self, requests: Sequence[R], until_s: float

@@ -157,13 +157,13 @@ class FileFetcher:
             source = json.loads(self._secrets.decrypt(sealed))
         except DecryptionError:
             raise Unfit("the secret key is gone under which its place was noted") from None
-        most = max_bytes(self._settings, file.type)
+        limit = max_bytes(self._settings, file.type)
         async with self._channels.borrow(source["channel"]) as channel:
             if channel is None:
                 raise Unfit("the bot that it was sent to is gone")
             try:
                 async with asyncio.timeout(TIMEOUT_S):
-                    await channel.fetch_file(source["file_ref"], content, most)
+                    await channel.fetch_file(source["file_ref"], content, limit)
             except TimeoutError:
                 raise DeliveryError(
                     Reason.PLATFORM_UNAVAILABLE, f"it took more than {TIMEOUT_S:g} s"

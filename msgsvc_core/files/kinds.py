@@ -20,15 +20,15 @@ class TooLarge(Unfit):
 
 def max_bytes(settings: MediaSettings, kind: MediaType) -> int:
     """The maximum size of a file of that type."""
-    most: int = getattr(settings, f"max_{kind}_bytes")
-    return most
+    limit: int = getattr(settings, f"max_{kind}_bytes")
+    return limit
 
 
 def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
     """Raises `TooLarge`."""
-    most = max_bytes(settings, kind)
-    if size > most:
-        raise TooLarge(f"it is larger than {most} bytes")
+    limit = max_bytes(settings, kind)
+    if size > limit:
+        raise TooLarge(f"it is larger than {limit} bytes")
 
 
 def recognise(

@@ -179,9 +179,9 @@ class MediaFiles:
         return size
 
     def _check_size(self, media: Media, size: int) -> None:
-        most = getattr(self._settings, f"max_{media.type}_bytes")
-        if size > most:
-            raise invalid(f"it is larger than {most} bytes")
+        limit = getattr(self._settings, f"max_{media.type}_bytes")
+        if size > limit:
+            raise invalid(f"it is larger than {limit} bytes")
 
     def _opened(self) -> HttpClient:
         if self._client is None:

@@ -130,8 +130,8 @@ class Files:
             file = self._insert(project_id, subscriber_id, received)
             source = None
             if file.status == "pending" and room <= 0:
-                most = self._settings.files_per_person
-                reason = f"more than {most} files of one person in 24 hours"
+                limit = self._settings.files_per_person
+                reason = f"more than {limit} files of one person in 24 hours"
                 file = replace(file, status="failed", reason=reason)
             if file.status == "pending":
                 room -= 1

@@ -41,7 +41,7 @@ JSON = "application/json"
 #: The headers that an API key comes in.
 API_KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
 
-#: The headers that are asked for here, of the many that a client may send.
+#: The headers that are read here, of the many that a client may send.
 _ASKED = API_KEY_HEADERS | {
     b"content-type",
     b"idempotency-key",
@@ -107,10 +107,10 @@ class EndpointDispatcher:
         return response
 
     async def _admit(
-        self, request: Request, asked: Mapping[str, str], headers: list[tuple[bytes, bytes]]
+        self, request: Request, header_values: Mapping[str, str], headers: list[tuple[bytes, bytes]]
     ) -> tuple[Project, ApiKey]:
         """Whose request it is, counted; its rate headers are added to `headers`, whatever follows."""
-        project, key = await self._authentication.authenticate(asked)
+        project, key = await self._authentication.authenticate(header_values)
         request.scope["state"]["project_id"] = project.project_id
         structlog.contextvars.bind_contextvars(project_id=project.project_id)
         window = await self._authentication.count(project)
@@ -123,7 +123,7 @@ class EndpointDispatcher:
     ) -> Response:
         # Our own questions go to a plain dict: a Starlette header is looked for from the first to the
         # last at every question.
-        asked = {
+        header_values = {
             name.decode("latin-1"): value.decode("latin-1")
             # The first of a name counts, as there.
             for name, value in reversed(request.scope["headers"])
@@ -131,7 +131,7 @@ class EndpointDispatcher:
         }
         project = api_key = None
         if not endpoint.public:
-            project, api_key = await self._admit(request, asked, headers)
+            project, api_key = await self._admit(request, header_values, headers)
             self._authentication.check_active(project)
             check_scope(
                 api_key,
@@ -140,7 +140,7 @@ class EndpointDispatcher:
                 owners_only=endpoint.owners_only,
             )
         call = _Call(endpoint, request, project, api_key)
-        key = asked.get("idempotency-key")
+        key = header_values.get("idempotency-key")
         if key is not None:
             key = (
                 check_key(key, request.scope["headers"])
@@ -157,7 +157,7 @@ class EndpointDispatcher:
         raw = await self._read(endpoint, request)
         try:
             if endpoint.body is not None:
-                check_is_json(asked.get("content-type"))
+                check_is_json(header_values.get("content-type"))
             arguments = self._arguments(endpoint, request, raw)
         except ApiError:
             # The key may stand for another request, or for this one before an update of ours.

@@ -205,7 +205,7 @@ class Lane:
         return None
 
 
-def _batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
+def _batches(jobs: Sequence[Job], limit: int) -> list[Sequence[Job]]:
     """The batches of up to `most` jobs. Jobs of one priority don't wait for the end of more urgent ones."""
     levels = [list(level) for _, level in groupby(jobs, key=lambda job: job.priority)]
-    return [level[at : at + most] for level in levels for at in range(0, len(level), most)]
+    return [level[at : at + limit] for level in levels for at in range(0, len(level), limit)]

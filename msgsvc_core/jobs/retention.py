@@ -55,7 +55,7 @@ class Retention:
             await in_steps(ctx, partial(_remove_some, table, rule.column, before_ms))
 
 
-async def _remove_some(table: str, column: str, before_ms: int, tx: Tx, most: int) -> int:
+async def _remove_some(table: str, column: str, before_ms: int, tx: Tx, limit: int) -> int:
     old = limited_delete(table, f"{column} < :before_ms", tx.dialect)
-    params = {"before_ms": before_ms, "most": most}
+    params = {"before_ms": before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM {table} WHERE {old}", params)

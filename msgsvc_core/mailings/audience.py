@@ -159,7 +159,7 @@ async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, str
         "(SELECT project_id, subscriber_id, status, channel, bot, lang FROM core_subscribers"
         " WHERE project_id = :project_id"
     )
-    most = "LIMIT :most_walked) AS"
+    limit = "LIMIT :most_walked) AS"
     if names := audience.tags_any or (audience.tags_all or [])[:1]:
         known, params = any_of("name", "tag_names", sorted(set(names)), tx.dialect)
         # Looked up first: PostgreSQL plans by how common a tag is, which it can't know of a subquery.
@@ -172,18 +172,18 @@ async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, str
         )
         carriers = (
             "(SELECT subscriber_id FROM core_subscriber_tags WHERE project_id = :project_id"
-            f" AND {carried} {most} walked CROSS JOIN core_subscribers s"
+            f" AND {carried} {limit} walked CROSS JOIN core_subscribers s"
             " WHERE s.project_id = :project_id AND s.subscriber_id = walked.subscriber_id"
         )
         return carriers, "DISTINCT found.subscriber_id", params
     if audience.subscriber_ids:
         ids = sorted(set(audience.subscriber_ids))
         these, params = any_of("subscriber_id", "walked_ids", ids, tx.dialect)
-        return f"{of} AND {these} {most} s", "*", params
+        return f"{of} AND {these} {limit} s", "*", params
     if audience.langs:
         these, params = any_of("lang", "walked_langs", sorted(set(audience.langs)), tx.dialect)
-        return f"{of} AND {these} {most} s", "*", params
-    return f"{of} {most} s", "*", {}
+        return f"{of} AND {these} {limit} s", "*", params
+    return f"{of} {limit} s", "*", {}
 
 
 async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachable: int) -> int:

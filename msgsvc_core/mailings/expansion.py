@@ -67,21 +67,21 @@ class MailingExpansion:
             mailing = await store.lock(tx, project_id, job.payload["job_id"])
             if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
                 return False
-            asked = Audience.model_validate(mailing.audience)
+            wanted = Audience.model_validate(mailing.audience)
             # Without its tags, a mailing to all except some would go to all.
-            if missing := await self._names.find_missing(tx, project_id, asked):
+            if missing := await self._names.find_missing(tx, project_id, wanted):
                 await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
             end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
             if mailing.route_id is not None:
-                return await self._route_step(ctx, tx, job, mailing, asked, end)
+                return await self._route_step(ctx, tx, job, mailing, wanted, end)
             if end is None:
                 return False
             more = await audience.expand(
                 tx,
                 project_id,
                 mailing.job_id,
-                asked,
+                wanted,
                 mailing.resend_of,
                 after=mailing.expanded_to,
                 until=end,
@@ -92,7 +92,7 @@ class MailingExpansion:
                 tx,
                 project_id,
                 mailing.job_id,
-                asked,
+                wanted,
                 after=mailing.expanded_to,
                 until=end,
                 before_ms=mailing.started_at_ms or now_ms,
@@ -108,7 +108,7 @@ class MailingExpansion:
         tx: Tx,
         job: Job,
         mailing: Mailing,
-        asked: Audience,
+        wanted: Audience,
         end: str | None,
     ) -> bool:
         """The same for a mailing with a route: first come all channels of everybody, up to the subscriber
@@ -116,7 +116,7 @@ class MailingExpansion:
         if end is not None:
             after, before_ms = mailing.expanded_to or "", mailing.started_at_ms or 0
             await route_ledger.expand(
-                tx, mailing, asked, after=after, until=end, before_ms=before_ms
+                tx, mailing, wanted, after=after, until=end, before_ms=before_ms
             )
             await store.expanded(tx, *mailing.key, more=0, skipped=0, expanded_to=end)
             await ctx.progressed(tx, job)
@@ -133,11 +133,11 @@ class MailingExpansion:
 
     async def _is_within_limit(self, tx: Tx, mailing: Mailing, more: int) -> bool:
         """Whether the audience is within the limit with `more` recipients; otherwise cancels the mailing."""
-        most = self._most
-        if mailing.total + more <= most:
+        limit = self._most
+        if mailing.total + more <= limit:
             return True
         # It was within the limit when it was accepted; sending only to the first recipients would be worse.
-        error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
+        error = f"the audience had grown beyond {limit:,} subscribers when it was to begin"
         await self._cancel(tx, mailing, error)
         return False
 
@@ -161,11 +161,11 @@ class MailingExpansion:
             mailing = await store.lock(tx, project_id, mailing_id)
             if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
                 return
-            asked = Audience.model_validate(mailing.audience)
+            wanted = Audience.model_validate(mailing.audience)
             missing = 0
-            if asked.names_alone and mailing.resend_of is None and mailing.route_id is None:
+            if wanted.names_alone and mailing.resend_of is None and mailing.route_id is None:
                 # Recipients who don't exist have no row, but count as skipped like unsubscribed ones.
-                missing = len(set(asked.subscriber_ids or ())) - mailing.total
+                missing = len(set(wanted.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
             bots = await audience.bots_of(tx, *mailing.key)
             await store.add_shards(tx, *mailing.key, bots)

@@ -225,8 +225,8 @@ class Mailings:
         # Subscribers who have revoked the permission since don't get it.
         permission = before.audience.get("permission")
         asked = Audience(all=True) if permission is None else Audience(permission=permission)
-        most = self._limits.broadcast_recipients
-        counts = await audience.count_by_bot(tx, project_id, asked, job_id, most)
+        limit = self._limits.broadcast_recipients
+        counts = await audience.count_by_bot(tx, project_id, asked, job_id, limit)
         if not counts:
             raise Conflict("no subscribed recipient has an unknown outcome")
         now_ms = self._clock.now_ms()

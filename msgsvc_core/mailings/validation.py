@@ -221,11 +221,11 @@ class MailingValidation:
         if route is not None:
             counts = await self._counts(tx, project_id, asked, route)
             return AudienceBreakdown(sum(counts.values()), {})
-        most = self._limits.broadcast_recipients
+        limit = self._limits.broadcast_recipients
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
         found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN)
-        if found.reached > most:
-            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
+        if found.reached > limit:
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
         return found
 
     async def content_of(
@@ -243,9 +243,11 @@ class MailingValidation:
         )
 
     def _check_sizes(self, new: NewMailing) -> None:
-        most = self._limits.broadcast_ids
-        if len(new.audience.subscriber_ids or ()) > most:
-            raise ValidationFailed("at most {limit:,}", field="audience.subscriber_ids", limit=most)
+        limit = self._limits.broadcast_ids
+        if len(new.audience.subscriber_ids or ()) > limit:
+            raise ValidationFailed(
+                "at most {limit:,}", field="audience.subscriber_ids", limit=limit
+            )
         # Here and not in the type, which older mailings are parsed with; and not for those accepted before.
         for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
             if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
@@ -286,13 +288,13 @@ class MailingValidation:
     ) -> dict[str, int]:
         """Recipients per bot; with a route people, per bot that is the first for them. Raises
         `ValidationFailed` if there are more than the limit."""
-        most = self._limits.broadcast_recipients
+        limit = self._limits.broadcast_recipients
         if route is not None:
-            counts = await route_ledger.count_by_bot(tx, project_id, asked, route.steps, most + 1)
+            counts = await route_ledger.count_by_bot(tx, project_id, asked, route.steps, limit + 1)
         else:
-            counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
-        if sum(counts.values()) > most:
-            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
+            counts = await audience.count_by_bot(tx, project_id, asked, None, limit + 1)
+        if sum(counts.values()) > limit:
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
         return counts
 
     def check_values(self, content: MailingContent) -> None:
@@ -308,17 +310,17 @@ class MailingValidation:
         """The message of a sample recipient in each language. Raises `ValidationFailed` for content that
         could never be sent."""
         values = sample_values(content.personal)
-        most = self._message_limits.text_length
+        limit = self._message_limits.text_length
         rendered = []
         for lang in self.languages:
             message = self.render(content, lang, values)
             self._message_limits.check_size(message)
             tracked = self._links.sample_of(content, message)
-            if len(tracked.text) > most:
+            if len(tracked.text) > limit:
                 raise ValidationFailed(
                     "must be at most {limit} characters with the addresses of its tracked links",
                     field="text",
-                    limit=most,
+                    limit=limit,
                 )
             rendered.append(_SampleMessage(message, tracked))
         return rendered
@@ -349,8 +351,8 @@ class MailingValidation:
         self, content: MailingContent, lang: str, values: Mapping[str, str]
     ) -> OutgoingMessage:
         """The message for a reader of `lang`. Raises `ValidationFailed` for an invalid variable."""
-        most = self._message_limits.text_length
+        limit = self._message_limits.text_length
         try:
-            return content.render(lang, self.default_lang, values, most)
+            return content.render(lang, self.default_lang, values, limit)
         except WrongVariable as error:
             raise ValidationFailed.because(error, field="variables", joined=True) from None

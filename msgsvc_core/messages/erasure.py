@@ -37,13 +37,13 @@ async def erase_messages(ctx: JobContext, project_id: str, subscriber_id: str) -
         after = found[-1]
 
 
-async def _find(tx: Tx, project_id: str, subscriber_id: str, after: str, most: int) -> list[str]:
+async def _find(tx: Tx, project_id: str, subscriber_id: str, after: str, limit: int) -> list[str]:
     """The ids of messages to a subscriber, in order."""
     rows = await tx.fetch_all(
         "SELECT message_id FROM core_messages WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND message_id > :after"
         " ORDER BY message_id LIMIT :most",
-        {"project_id": project_id, "subscriber_id": subscriber_id, "after": after, "most": most},
+        {"project_id": project_id, "subscriber_id": subscriber_id, "after": after, "most": limit},
     )
     return [row["message_id"] for row in rows]
 

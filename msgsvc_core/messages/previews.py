@@ -85,9 +85,9 @@ def _preview(
     channel: Channel, message: OutgoingMessage, refused: str | None, text_length: int
 ) -> Preview:
     takes = channel.capabilities
-    most, is_caption = channel.text_limit(message), False
+    limit, is_caption = channel.text_limit(message), False
     if message.media is not None and takes.max_caption_length is not None:
-        most, is_caption = takes.max_caption_length, True
+        limit, is_caption = takes.max_caption_length, True
     is_native = takes.buttons in {"native", "pages"}
     return Preview(
         channels=(channel.name,),
@@ -96,12 +96,12 @@ def _preview(
         buttons=message.buttons if is_native else (),
         problem=refused or channel.problem(message),
         length=visible_length(message.text, message.format, takes.text_unit),
-        most=min(most, text_length),
+        most=min(limit, text_length),
         messengers=(Messenger(channel.identity.title, channel.identity.mark),),
         links=() if is_native else tuple(links_of(message)),
         replies=tuple(replies_of(message)) if takes.buttons == "words" else (),
         look=channel.identity.look,
-        is_caption=is_caption and most < text_length,
+        is_caption=is_caption and limit < text_length,
     )
 
 

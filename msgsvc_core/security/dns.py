@@ -102,7 +102,7 @@ class HostResolver:
         self._quick_s = quick_s
         self._now = now
         self._under_way: dict[tuple[str, int], _Lookup] = {}
-        self._places = {standing: asyncio.Semaphore(most) for standing, most in PLACES.items()}
+        self._places = {standing: asyncio.Semaphore(limit) for standing, limit in PLACES.items()}
         self._domains: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._known = RecentNames(KNOWN_S, now)
         self._slow_domains = RecentNames(SLOW_S, now)

@@ -50,5 +50,5 @@ class LanguageMapping:
         return changes, after
 
 
-async def _map(locale: str, before: str, lang: str, tx: Tx, most: int) -> int:
-    return await store.map_locale(tx, locale, before, lang, most)
+async def _map(locale: str, before: str, lang: str, tx: Tx, limit: int) -> int:
+    return await store.map_locale(tx, locale, before, lang, limit)

@@ -72,8 +72,8 @@ class IdlePools:
             await pool.close()
         return True
 
-    async def _close_all_but(self, most: int) -> None:
-        while self._pools and sum(pool.get_size() for _, pool in self._pools) > most:
+    async def _close_all_but(self, limit: int) -> None:
+        while self._pools and sum(pool.get_size() for _, pool in self._pools) > limit:
             _, oldest = self._pools.pop(0)
             await oldest.close()
 

@@ -59,8 +59,8 @@ class StartCodes:
         came after `start`.
         """
         text = text.strip()
-        asked = _START.fullmatch(text)
-        word = asked[1] if asked else text
+        match = _START.fullmatch(text)
+        word = match[1] if match else text
         code = word.upper().replace("-", "").replace("O", "0").replace("I", "1").replace("L", "1")
         if _CODE.fullmatch(code):
             digests = list(self._secrets.keyed_hashes(PURPOSE, code))
@@ -70,4 +70,4 @@ class StartCodes:
                     return self._secrets.decrypt(sealed)
                 except DecryptionError:
                     return None
-        return word if asked and START_PAYLOAD.fullmatch(word) else None
+        return word if match and START_PAYLOAD.fullmatch(word) else None

@@ -119,17 +119,17 @@ def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str
 
 
 def _rendered(
-    place: tuple[str | int, ...], template: Template, values: Mapping[str, str], most: int
+    place: tuple[str | int, ...], template: Template, values: Mapping[str, str], limit: int
 ) -> tuple[str, Format | None]:
     """The rendered text at a place, with its format if it has markup."""
     try:
         if isinstance(template, TextTemplate):
-            return template.render_text(values, most)
-        most = ADDRESS_LENGTH
-        return template.render(values, most), None
+            return template.render_text(values, limit)
+        limit = ADDRESS_LENGTH
+        return template.render(values, limit), None
     except TooLong:
         raise ValidationFailed(
-            "must be at most {limit} characters", field=field_path(place), limit=most
+            "must be at most {limit} characters", field=field_path(place), limit=limit
         ) from None
 
 

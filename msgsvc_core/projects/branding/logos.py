@@ -116,10 +116,10 @@ def _checked_pixels(header: bytes, data: bytes) -> tuple[int, int]:
         )
     row = (width * depth * _SAMPLES.get(colour, 0) + 7) // 8 + 1
     # Interlaced pictures have up to seven rows for one, which are shorter.
-    most = row * height + 8 * (height + 8)
+    limit = row * height + 8 * (height + 8)
     try:
         reader = zlib.decompressobj()
-        pixels = reader.decompress(data, most + 1)
+        pixels = reader.decompress(data, limit + 1)
     except zlib.error:
         raise LogoRefused("is no complete PNG", field="logo") from None
     if colour not in _SAMPLES or not reader.eof or len(pixels) < row - 1:

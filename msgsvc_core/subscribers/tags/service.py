@@ -153,8 +153,8 @@ class Tags:
         await tx.lock(f"tags of {project_id}")
 
 
-async def _purge_some(payload: Mapping[str, str], tx: Tx, most: int) -> int:
-    return await store.purge(tx, payload["project_id"], payload["tag_id"], most)
+async def _purge_some(payload: Mapping[str, str], tx: Tx, limit: int) -> int:
+    return await store.purge(tx, payload["project_id"], payload["tag_id"], limit)
 
 
 def _check_name(name: str) -> None:

@@ -98,11 +98,11 @@ def _text(field: FormField, given: Any) -> str:
     if not isinstance(given, str):
         raise WrongAnswer("not_text")
     text = given if field.multiline else given.replace("\n", " ")
-    least, most = int(field.min or 0), int(field.max or MOST_TEXT)
+    least, limit = int(field.min or 0), int(field.max or MOST_TEXT)
     if len(text) < least:
         raise WrongAnswer("too_short", least=least)
-    if len(text) > most:
-        raise WrongAnswer("too_long", most=most)
+    if len(text) > limit:
+        raise WrongAnswer("too_long", most=limit)
     if field.pattern is not None and not matches(field.pattern, text):
         raise WrongAnswer("not_as_asked")
     return text

@@ -212,10 +212,10 @@ def _bound_problem(field: FormField, name: str, bound: Any) -> InvalidValue | No
         return None if is_number else InvalidValue("must be a number")
     if field.type not in _WHOLE_BOUNDS or (name == "min" and field.type in {"rating", "file"}):
         return InvalidValue("is not for a field of type {type}", type=field.type)
-    least, most = _WHOLE_BOUNDS[field.type]
-    if isinstance(bound, int) and not isinstance(bound, bool) and least <= bound <= most:
+    least, limit = _WHOLE_BOUNDS[field.type]
+    if isinstance(bound, int) and not isinstance(bound, bool) and least <= bound <= limit:
         return None
-    return InvalidValue("must be a whole number of {minimum}-{limit}", minimum=least, limit=most)
+    return InvalidValue("must be a whole number of {minimum}-{limit}", minimum=least, limit=limit)
 
 
 def _order_problem(field: FormField) -> InvalidValue | None:

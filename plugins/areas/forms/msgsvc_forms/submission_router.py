@@ -140,20 +140,20 @@ class SubmissionRouter:
             form.project_id, **whom, channel=to.channel, tx=tx
         )
         bot = self._channels.resolve(form.project_id, recipient.channel)
-        most = self._max_text_length(() if bot is None else (bot,))
-        text = self._text(form, submission, recipient.lang, to.text, most)
+        limit = self._max_text_length(() if bot is None else (bot,))
+        text = self._text(form, submission, recipient.lang, to.text, limit)
         body = SendBody(subscriber_id=recipient.subscriber_id, text=text, format="plain")
         message = await self._messages.queue(tx, form.project_id, body)
         return message.message_id
 
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
-        most = self._max_text_length(self._channels.list_for_project(form.project_id))
+        limit = self._max_text_length(self._channels.list_for_project(form.project_id))
         names = {lang: f"form_{lang.replace('-', '_')}" for lang in self._settings.languages}
         message = MailingMessage(
             text={lang: f"{{{{ {name} }}}}" for lang, name in names.items()},
             variables={
-                name: self._text(form, submission, lang, to.text, most)
+                name: self._text(form, submission, lang, to.text, limit)
                 for lang, name in names.items()
             },
             format="plain",

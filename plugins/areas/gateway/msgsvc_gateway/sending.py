@@ -226,19 +226,19 @@ class GatewaySending:
         self, tx: Tx, gateway: Gateway, to_hash: str, now_ms: int
     ) -> GatewayMessage | None:
         """The recipient's last message. Raises `GatewayRateLimited`."""
-        most = self._settings.messages_per_hour
+        limit = self._settings.messages_per_hour
         recent = await store.list_recent(
             tx,
             gateway.project_id,
             gateway.gateway_id,
             to_hash,
             since_ms=now_ms - HOUR_MS,
-            limit=most,
+            limit=limit,
         )
-        if len(recent) == most:
+        if len(recent) == limit:
             raise GatewayRateLimited(
                 "more than {limit} messages in an hour to this recipient",
-                limit=most,
+                limit=limit,
                 retry_after_s=max(1, -(-(recent[-1].created_at_ms + HOUR_MS - now_ms) // 1000)),
             )
         return recent[0] if recent else None

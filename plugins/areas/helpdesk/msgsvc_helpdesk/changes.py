@@ -315,10 +315,10 @@ class TicketChanges:
             await self.emit(tx, ticket, name, fields)
 
     def _checked_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
-        most = self._settings.tags_per_ticket
+        limit = self._settings.tags_per_ticket
         wanted = tuple(sorted(set(tags)))
-        if len(wanted) > most:
-            raise ValidationFailed("at most {limit}", field="tags", limit=most)
+        if len(wanted) > limit:
+            raise ValidationFailed("at most {limit}", field="tags", limit=limit)
         return wanted
 
 

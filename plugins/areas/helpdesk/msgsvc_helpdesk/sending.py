@@ -43,9 +43,9 @@ class ReplySender:
 
     def check_text(self, text: str) -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
-        most = self._text_length
-        if len(text) > most:
-            raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
+        limit = self._text_length
+        if len(text) > limit:
+            raise ValidationFailed("must be at most {limit} characters", field="text", limit=limit)
 
     async def send(self, tx: Tx, ticket: Ticket, reply: AgentReply, *, by_person: bool) -> str:
         """Queues an answer to the subscriber; returns the id of the core's message. `by_person` is set for

@@ -40,14 +40,14 @@ async def check_send(
 ) -> None:
     """Counts the codes of a person's subscribers. Raises `OtpRateLimited` beyond the hourly limit, and
     `TooEarly` too soon after the previous code."""
-    most = settings.sends_per_hour
+    limit = settings.sends_per_hour
     issued = await store.list_issued(
-        tx, request.project_id, people, since_ms=now_ms - WINDOW_MS, limit=most
+        tx, request.project_id, people, since_ms=now_ms - WINDOW_MS, limit=limit
     )
-    if len(issued) == most:
+    if len(issued) == limit:
         raise OtpRateLimited(
             "more than {limit} codes in an hour for this subscriber",
-            limit=most,
+            limit=limit,
             retry_after_s=_seconds(issued[-1].at_ms + WINDOW_MS - now_ms),
         )
     last_ms = next((one.at_ms for one in issued if one.purpose == request.purpose), None)

@@ -376,7 +376,7 @@ async def emit(
     await events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
 
 
-def _within(name: str, value: int, least: int, most: int) -> int:
-    if not least <= value <= most:
-        raise ValidationFailed("must be {minimum}-{limit}", field=name, minimum=least, limit=most)
+def _within(name: str, value: int, least: int, limit: int) -> int:
+    if not least <= value <= limit:
+        raise ValidationFailed("must be {minimum}-{limit}", field=name, minimum=least, limit=limit)
     return value

@@ -52,7 +52,7 @@ class ScheduleJobs:
         What the database took too long for is left for the next run, so that it does not block the others;
         its error is raised at the end.
         """
-        most = self._settings.batch
+        limit = self._settings.batch
         left: list[Due] = []
         before: list[Due] = []
         failure: Exception | None = None
@@ -60,9 +60,9 @@ class ScheduleJobs:
         while is_more and not ctx.stopping:
             # After a failure too: if there is no database at all this raises, and nothing else is tried.
             async with ctx.reading() as tx:
-                found = await store.list_due(tx, self._clock.now_ms(), most + len(left))
+                found = await store.list_due(tx, self._clock.now_ms(), limit + len(left))
             # Rows locked by another transaction are left for the next run.
-            is_more = len(found) == most + len(left) and found != before
+            is_more = len(found) == limit + len(left) and found != before
             before = found
             due = [one for one in found if one not in left]
             # All are awaited even if one fails: its mailings must not go on beside those of the next run.

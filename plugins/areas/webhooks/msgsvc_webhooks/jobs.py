@@ -79,12 +79,12 @@ class WebhookJobs:
         await self._webhooks.restart(tx, job)
 
 
-async def _purge_some(table: str, before_ms: int, tx: Tx, most: int) -> int:
-    return await journal.purge(tx, before_ms, most, table=table)
+async def _purge_some(table: str, before_ms: int, tx: Tx, limit: int) -> int:
+    return await journal.purge(tx, before_ms, limit, table=table)
 
 
-async def _purge_some_attempts(table: str, before_ms: int, tx: Tx, most: int) -> int:
-    return await journal.purge_attempts(tx, before_ms, most, table=table)
+async def _purge_some_attempts(table: str, before_ms: int, tx: Tx, limit: int) -> int:
+    return await journal.purge_attempts(tx, before_ms, limit, table=table)
 
 
 async def _purge_secrets(ctx: JobContext, now_ms: int) -> None:

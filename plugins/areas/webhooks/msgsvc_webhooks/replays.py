@@ -41,13 +41,13 @@ class Replays:
         webhook = await self._webhooks.get_active(tx, project_id, webhook_id)
         now_ms = self._clock.now_ms()
         self._check_since(body.since, now_ms)
-        most = self._webhooks.settings.replay_events
+        limit = self._webhooks.settings.replay_events
         count = await self._events.count(
-            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, limit=most + 1
+            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, limit=limit + 1
         )
-        if count > most:
+        if count > limit:
             raise ValidationFailed(
-                "more than {limit} events happened since then", field="since", limit=most
+                "more than {limit} events happened since then", field="since", limit=limit
             )
         await tx.lock(f"replay of {webhook_id}")
         if await self._jobs.has_open(tx, REPLAY, webhook_id):

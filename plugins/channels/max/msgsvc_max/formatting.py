@@ -58,10 +58,10 @@ def problem_of(message: OutgoingMessage) -> str | None:
         return f"buttons: must be at most {MAX_ROWS} rows on this channel"
     for number, row in enumerate(message.buttons):
         links = any(button.url is not None for button in row)
-        most = MAX_IN_ROW_OF_LINKS if links else MAX_IN_ROW
-        if not 1 <= len(row) <= most:
+        limit = MAX_IN_ROW_OF_LINKS if links else MAX_IN_ROW
+        if not 1 <= len(row) <= limit:
             what = "with a link among them " if links else ""
-            return f"buttons[{number}]: must be 1-{most} buttons {what}on this channel"
+            return f"buttons[{number}]: must be 1-{limit} buttons {what}on this channel"
         for place, button in enumerate(row):
             if problem := _problem_of_button(button):
                 return f"buttons[{number}][{place}].{problem}"

@@ -148,10 +148,10 @@ class SmsChannel(Channel):
     def problem(self, message: OutgoingMessage) -> str | None:
         if problem := super().problem(message):
             return problem
-        most = self.text_limit(message)
+        limit = self.text_limit(message)
         # With the addresses of its links, which are shown behind their labels.
-        if len(self._text(message).encode("utf-16-le", "surrogatepass")) // 2 > most:
-            return f"text: must be at most {most} UTF-16 code units on this channel"
+        if len(self._text(message).encode("utf-16-le", "surrogatepass")) // 2 > limit:
+            return f"text: must be at most {limit} UTF-16 code units on this channel"
         return None
 
     def text_limit(self, message: OutgoingMessage) -> int:

@@ -33,5 +33,5 @@ class SmsJobs:
         for table, days in KEPT_DAYS.items():
             await in_steps(ctx, partial(self._purge, table, now_ms - days * DAY_MS))
 
-    async def _purge(self, table: str, before_ms: int, tx: Tx, most: int) -> int:
-        return await store.purge(tx, table, before_ms, most)
+    async def _purge(self, table: str, before_ms: int, tx: Tx, limit: int) -> int:
+        return await store.purge(tx, table, before_ms, limit)

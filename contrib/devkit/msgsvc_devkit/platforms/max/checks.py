@@ -182,9 +182,9 @@ def _check_keyboard(rows: Any) -> None:
         if not isinstance(row, list) or not row:
             raise malformed("buttons: a row must be a list, and not empty")
         kinds = [_check_button(button) for button in row]
-        most = 3 if "link" in kinds else 7
-        if len(row) > most:
-            raise malformed(f"buttons: this row must be at most {most} buttons")
+        limit = 3 if "link" in kinds else 7
+        if len(row) > limit:
+            raise malformed(f"buttons: this row must be at most {limit} buttons")
 
 
 def _check_button(value: Any) -> str:

@@ -37,18 +37,18 @@ class Limits:
             windows.append((("chat", chat_id), self.per_group_min, 60.0))
         else:
             windows.append((("chat", chat_id), self.per_chat_s, 1.0))
-        for key, most, seconds in windows:
-            wait = self._wait(key, most, seconds, now)
+        for key, limit, seconds in windows:
+            wait = self._wait(key, limit, seconds, now)
             if wait > 0:
                 raise too_many_requests(math.ceil(wait))
-        for key, most, _ in windows:
-            if most is not None:
+        for key, limit, _ in windows:
+            if limit is not None:
                 self._sent[key].append(now)
 
-    def _wait(self, key: tuple[str, int], most: int | None, seconds: float, now: float) -> float:
-        if most is None:
+    def _wait(self, key: tuple[str, int], limit: int | None, seconds: float, now: float) -> float:
+        if limit is None:
             return 0.0
         sent = self._sent[key]
         while sent and sent[0] <= now - seconds:
             sent.popleft()
-        return sent[0] + seconds - now if len(sent) >= most else 0.0
+        return sent[0] + seconds - now if len(sent) >= limit else 0.0

@@ -197,8 +197,8 @@ def _check_list(value: Any) -> None:
     _check_ids(rows, 200)
 
 
-def _check_ids(holders: list[dict[str, Any]], most: int) -> None:
-    ids = [text_in(one, "id", most) for one in holders]
+def _check_ids(holders: list[dict[str, Any]], limit: int) -> None:
+    ids = [text_in(one, "id", limit) for one in holders]
     if any(one != one.strip() for one in ids) or len(set(ids)) < len(ids):
         raise malformed("id: must be unique, without blanks at its ends")
 

@@ -31,7 +31,7 @@ class Files:
 
     def upload(self, content: bytes, filename: str, mime_type: str) -> str:
         """Stores a file of the business; returns its id. Raises `Refused`."""
-        sizes = [most for types, most in MEDIA_TYPES.values() if mime_type in types]
+        sizes = [limit for types, limit in MEDIA_TYPES.values() if mime_type in types]
         if not sizes:
             raise malformed(f"file: has the unsupported type {mime_type}")
         if len(content) > max(sizes):

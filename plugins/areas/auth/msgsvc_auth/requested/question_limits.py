@@ -39,14 +39,14 @@ class QuestionLimits:
                 setting="questions_per_hour",
                 retry_after_s=window.retry_after_s,
             )
-        now_ms, most = self._clock.now_ms(), self._settings.questions_pending
+        now_ms, limit = self._clock.now_ms(), self._settings.questions_pending
         ends = await store.list_pending_question_ends(tx, project_id, subscriber_id, now_ms=now_ms)
-        if len(ends) >= most:
+        if len(ends) >= limit:
             # Whose end leaves a place free.
-            free_ms = ends[len(ends) - most]
+            free_ms = ends[len(ends) - limit]
             raise RateLimitProject(
                 "{limit} questions wait for this subscriber's answer (the setting auth.{setting})",
-                limit=most,
+                limit=limit,
                 setting="questions_pending",
                 retry_after_s=-((now_ms - free_ms) // 1000),
             )

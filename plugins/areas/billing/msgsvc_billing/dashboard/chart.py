@@ -42,11 +42,11 @@ def chart_of(usage: Sequence[Usage], today: int) -> Chart:
     for one in usage:
         spent[one.day] += one.credits
         counted[one.day] += one.quantity
-    most = max(spent.values(), default=0)
+    highest = max(spent.values(), default=0)
     bars = []
     for number, day in enumerate(range(today - DAYS + 1, today + 1)):
         # A day with any use shows, however little it is beside the others.
-        height = max(2.0, HEIGHT * spent[day] / most) if spent[day] else 0.0
+        height = max(2.0, HEIGHT * spent[day] / highest) if spent[day] else 0.0
         on = datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date()
         bars.append(
             Bar(
@@ -58,4 +58,4 @@ def chart_of(usage: Sequence[Usage], today: int) -> Chart:
                 round(height, 1),
             )
         )
-    return Chart(bars, most, sum(bar.credits for bar in bars))
+    return Chart(bars, highest, sum(bar.credits for bar in bars))

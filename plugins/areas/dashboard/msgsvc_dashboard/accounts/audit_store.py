@@ -67,8 +67,8 @@ async def list_of_account(
     )
 
 
-def _page(after: str | None, most: int) -> dict[str, Any]:
-    return {"most": most, **({} if after is None else {"after": after})}
+def _page(after: str | None, limit: int) -> dict[str, Any]:
+    return {"most": limit, **({} if after is None else {"after": after})}
 
 
 async def _list(

@@ -102,14 +102,14 @@ class Navigation:
         shown = [page for page in self._pages if wanted(page) and context.may(page.access)]
         nearest = [_nearest(context, page, path) for page in shown]
         # Of an entry, and one whose page is below it, the one below.
-        most = max(nearest, default=0)
+        longest = max(nearest, default=0)
         urls = [_url(context, page, page.path) for page in shown]
         return [
             Entry(
                 title=context._[package_of(page.handler)](page.nav.title) if page.nav else "",
                 icon=page.nav.icon if page.nav else "",
                 url=url,
-                here="" if not near or near < most else ("page" if url == path else "true"),
+                here="" if not near or near < longest else ("page" if url == path else "true"),
             )
             for page, url, near in zip(shown, urls, nearest, strict=True)
         ]

@@ -36,9 +36,9 @@ async def gallery(page: PageContext) -> Render:
     )
 
 
-def _wave(least: int, most: int, days: int) -> list[int]:
+def _wave(least: int, highest: int, days: int) -> list[int]:
     """Figures that rise and fall within bounds, always the same."""
-    return [least + (day * day * 7 + day * 3) % (most - least + 1) for day in range(days)]
+    return [least + (day * day * 7 + day * 3) % (highest - least + 1) for day in range(days)]
 
 
 def _tiles(page: PageContext) -> list[Tile]:

@@ -63,9 +63,9 @@ class Chart:
     @property
     def ticks(self) -> list[Tick]:
         height = HEIGHT - TOP - BOTTOM
-        most = self.most
-        middle = [Tick(TOP + height / 2, most // 2)] if most % 2 == 0 else []
-        return [Tick(TOP, most), *middle, Tick(TOP + height, 0)]
+        highest = self.most
+        middle = [Tick(TOP + height / 2, highest // 2)] if highest % 2 == 0 else []
+        return [Tick(TOP, highest), *middle, Tick(TOP + height, 0)]
 
     @property
     def bars(self) -> list[list[Bar]]:

@@ -11,11 +11,11 @@ from msgsvc_dashboard.people.declared import tag_pages as pages
 
 @pages.get("/tags", access="project:read", nav=Nav("Tags", "tag", group="people", order=30))
 async def tags(page: PageContext, all_tags: Tags, settings: Settings) -> Render:
-    most = labels.MOST_COUNTED + 1
+    limit = labels.MOST_COUNTED + 1
     return Render(
         "tags.html",
         {
-            "tags": await all_tags.list_all(page.tx, page.project_id, most),
+            "tags": await all_tags.list_all(page.tx, page.project_id, limit),
             "most": settings.limits.tags,
             "words": labels,
         },

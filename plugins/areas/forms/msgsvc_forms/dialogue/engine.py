@@ -75,12 +75,12 @@ def _on_files(script: Script, state: State, event: Said) -> Step:
     if event.problem is not None and script[state.at].type == "file":
         raise Refused(Remark("file_failed", state.at, {"why": event.problem}))
     values = read_files(script, state.at, event.files)
-    most = script[state.at].max_files
-    if most == 1:
+    limit = script[state.at].max_files
+    if limit == 1:
         return _accept(script, state, values, event.ref)
     files = [*state.draft, *values]
     values = read_value(script, state.at, files)
-    if len(files) == most:
+    if len(files) == limit:
         return _accept(script, state, values, event.ref)
     return replace(state, draft=tuple(files), tries=0), [Prompt()]
 

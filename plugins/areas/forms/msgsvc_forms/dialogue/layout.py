@@ -26,8 +26,8 @@ def columns(count: int) -> int:
 
 def fit(labels: Sequence[str]) -> bool:
     """Whether buttons can show the labels; otherwise the text lists them by number."""
-    most = _FITTING[columns(len(labels))]
-    return len(labels) <= MOST_AT_ONCE and all(len(one_line(label)) <= most for label in labels)
+    limit = _FITTING[columns(len(labels))]
+    return len(labels) <= MOST_AT_ONCE and all(len(one_line(label)) <= limit for label in labels)
 
 
 def page_of(number: int, count: int) -> int:

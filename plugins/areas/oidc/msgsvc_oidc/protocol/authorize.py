@@ -120,8 +120,8 @@ def read_request(
         raise RedirectError("invalid_request", "the client must push its authorization requests")
     _check_response_type(parameters)
     for name in _KEPT:
-        most = MAX_STATE_LENGTH if name == "state" else MAX_TEXT_LENGTH
-        if len(parameters.get(name, "")) > most:
+        limit = MAX_STATE_LENGTH if name == "state" else MAX_TEXT_LENGTH
+        if len(parameters.get(name, "")) > limit:
             raise RedirectError("invalid_request", f"{name} is too long")
     return AuthorizationRequest(
         client_id=client.client_id,
