@@ -203,7 +203,11 @@ async def test_a_person_who_subscribes_by_polling_begins_a_trace(
 
 
 @BOTH_DATABASES
-async def test_recurring_jobs_belong_to_no_trace(service: Service, anna: str) -> None:
+async def test_recurring_jobs_belong_to_no_trace(
+    service: Service, anna: str, clock: FakeClock
+) -> None:
+    clock.advance(3600)
+    await settled(service)
     async with service.db.read() as tx:
         rows = await tx.fetch_all("SELECT traceparent FROM core_jobs WHERE key = 'recurring'")
 
