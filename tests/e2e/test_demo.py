@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from msgsvc_devkit.deadlines import patient
 from msgsvc_devkit.demo import show
 from msgsvc_devkit.demo.command import SITE
 from msgsvc_devkit.demo.history import DAY_S, play_history
-from msgsvc_devkit.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.parts import Parts, held_port, running_parts
 from msgsvc_devkit.demo.stage import StepFailed
 from msgsvc_devkit.demo.tour import play
 
@@ -113,3 +114,14 @@ def test_a_step_that_does_not_hold_ends_the_demo_with_1(monkeypatch: pytest.Monk
 
     assert ended.exit_code == 1
     assert "expected 1, found 2" in ended.output
+
+
+def test_a_held_port_can_be_listened_on_and_is_another_for_the_next() -> None:
+    with held_port(0) as port, socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", port))
+        server.listen()
+        with held_port(port) as other:
+            pass
+
+    assert 0 < port != other > 0

@@ -7,8 +7,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -118,8 +118,22 @@ async def running_parts(
 
     `before` is awaited once the project and its key are there, and nothing is served yet.
     """
-    port = _free_port(port)
-    site_port = _free_port(site_port, besides=port)
+    async with AsyncExitStack() as stack:
+        # Held until both are served: making the database takes seconds, in which others look for ports.
+        port = stack.enter_context(held_port(port))
+        site_port = stack.enter_context(held_port(0 if site_port == port else site_port))
+        parts = await stack.enter_async_context(_running(folder, site, port, site_port, before))
+        yield parts
+
+
+@asynccontextmanager
+async def _running(
+    folder: Path,
+    site: Path,
+    port: int,
+    site_port: int,
+    before: Callable[[Parts], Awaitable[None]] | None,
+) -> AsyncIterator[Parts]:
     parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
     parts.config.write_text(
         _SETTINGS.format(
@@ -260,13 +274,22 @@ async def _end_all(parts: Parts) -> None:
             await process.wait()
 
 
-def _free_port(wanted: int, besides: int = 0) -> int:
-    """`wanted`, or any free port if it is in use; never `besides`, which is reserved."""
-    for port in (wanted, 0, 0, 0):
-        with socket.socket() as listener, suppress(OSError):
+@contextmanager
+def held_port(wanted: int) -> Iterator[int]:
+    """`wanted`, or any free port if it is in use. Nobody who takes any port is given it meanwhile, while a
+    server that names it can listen: Linux allows that beside a socket with `SO_REUSEADDR` that does not
+    listen. Elsewhere it is released at once."""
+    with ExitStack() as stack:
+        for port in (wanted, 0):
+            listener = stack.enter_context(socket.socket())
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
             found: int = listener.getsockname()[1]
-            if found != besides:
-                return found
+            if sys.platform != "linux":
+                listener.close()
+            yield found
+            return
     raise DemoError("there is no free port on 127.0.0.1")
