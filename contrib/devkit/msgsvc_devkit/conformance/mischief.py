@@ -37,7 +37,7 @@ class Mischief:
     """The script of one seed. The same seed does the same each time."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - a script, no secrets
+        self._random = random.Random(seed)  # noqa: S311 - a repeatable order of mischief, not a secret
 
     def trick(self, possible: Collection[Trick]) -> Trick | None:
         """What comes before the next text; None for nothing."""
