@@ -212,7 +212,7 @@ class UnreadableReason(StrEnum):
     EMPTY = "empty"
     #: It reports on no message that was sent here.
     UNMATCHED = "unmatched"
-    #: The service failed on it: a bug.
+    #: The service failed on it, reading or processing it: a bug.
     FAULT = "fault"
     #: It was taken anyway, and the channel made nothing of it.
     NOTHING_IN_IT = "nothing_in_it"

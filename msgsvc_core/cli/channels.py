@@ -24,7 +24,7 @@ from msgsvc_core.kernel.errors import NotFound
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="List and check channels added by projects; lift the limits of any, and see what it could not read.",
+    help="List and check channels added by projects; lift the limits of any, and see what it set aside.",
 )
 
 
@@ -87,7 +87,7 @@ def shelf(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """List what arrived on a channel and could not be read, newest first."""
+    """List what arrived on a channel and could not be read or processed, newest first."""
     if raw:
         typer.echo(asyncio.run(_shelved(config, channel, raw)), nl=False)
         return

@@ -1,4 +1,5 @@
-"""What a channel can't read is kept, within bounds, until somebody has decided about it."""
+"""What a channel can't read is kept, within bounds, until somebody has decided about it; so are updates
+whose handler failed."""
 
 from dataclasses import replace
 from typing import Any
@@ -187,10 +188,11 @@ async def test_what_still_cannot_be_read_stays_with_its_new_reason(
     assert await shelved(service) == [then]
 
 
-class FailingOnce:
-    """A plugin whose handler of texts fails the first time."""
+class Failing:
+    """A plugin whose handler of texts fails the first time, or the first `times`."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int = 1) -> None:
+        self.times = times
         self.texts: list[str] = []
 
     @hookimpl
@@ -198,7 +200,7 @@ class FailingOnce:
         async def handle(ctx: InboundContext) -> None:
             assert isinstance(ctx.update, MessageReceived)
             self.texts.append(ctx.update.text)
-            if len(self.texts) == 1:
+            if len(self.texts) <= self.times:
                 raise RuntimeError("not now")
 
         return [InboundRule("message", handle, priority=1)]
@@ -207,7 +209,7 @@ class FailingOnce:
 async def test_an_item_whose_handler_fails_stays_and_can_be_taken_again(
     make_service: ServiceFactory,
 ) -> None:
-    failing = FailingOnce()
+    failing = Failing()
     service = await make_service(extra_plugins=[("failing", failing)])
     channel = service.channels["messenger_a"]
     assert isinstance(channel, RecordingChannel)
@@ -285,3 +287,89 @@ async def subscribed(service: Service, tenant: Tenant, user_id: str) -> str:
             tx, tenant.project.project_id, "messenger_a", user, user_id, source="deep_link"
         )
     return found.subscriber_id
+
+
+# ---- updates whose handler fails --------------------------------------------------------------------
+
+
+@pytest.fixture
+async def failing() -> Failing:
+    return Failing()
+
+
+@pytest.fixture
+async def fragile(make_service: ServiceFactory, failing: Failing) -> Service:
+    return await make_service(extra_plugins=[("failing", failing)])
+
+
+async def test_an_update_whose_handler_fails_is_kept_with_the_reason(
+    fragile: Service, failing: Failing
+) -> None:
+    await fragile.inbound.receive("messenger_a", written())
+    [item] = await shelved(fragile)
+    async with fragile.db.read() as tx:
+        _, raw = await fragile.get(Shelf).read(tx, "messenger_a", item.item_id)
+
+    assert (item.reason, item.kind) == ("fault", "update")
+    assert item.detail == "the service failed on it (RuntimeError)"
+    assert '"text": "hello"' in raw.decode()
+    assert failing.texts == ["hello"]
+
+
+async def test_an_update_whose_handler_failed_is_processed_again_when_it_is_taken(
+    fragile: Service, failing: Failing
+) -> None:
+    await fragile.inbound.receive("messenger_a", written())
+    [item] = await shelved(fragile)
+    left = await fragile.get(ItemTaker).take("messenger_a", item.item_id)
+
+    assert left is None
+    assert failing.texts == ["hello", "hello"]
+    assert await handled(fragile) == 1
+    assert await shelved(fragile) == []
+
+
+async def test_an_update_that_fails_again_stays_until_it_is_handled(
+    make_service: ServiceFactory,
+) -> None:
+    failing = Failing(times=2)
+    service = await make_service(extra_plugins=[("failing", failing)])
+    await service.inbound.receive("messenger_a", written())
+    [item] = await shelved(service)
+    left = await service.get(ItemTaker).take("messenger_a", item.item_id)
+    taken = await service.get(ItemTaker).take("messenger_a", item.item_id)
+
+    assert left is not None
+    assert (left.reason, left.update_kind) == ("fault", "MessageReceived")
+    assert left.tried_at_ms is not None
+    assert taken is None
+    assert failing.texts == ["hello"] * 3
+
+
+async def test_an_update_that_the_platform_sends_once_more_is_not_handled_again_when_it_is_taken(
+    fragile: Service, failing: Failing
+) -> None:
+    for _ in range(2):
+        await fragile.inbound.receive("messenger_a", written())
+    [item] = await shelved(fragile)
+
+    assert await fragile.get(ItemTaker).take("messenger_a", item.item_id) is None
+    assert failing.texts == ["hello", "hello"]
+
+
+@pytest.mark.parametrize(
+    "changed", ["update_kind = 'OfALaterRelease'", "update_kind = 'BotCreated'"]
+)
+async def test_an_update_that_another_release_kept_stays_if_this_one_does_not_know_it(
+    fragile: Service, changed: str
+) -> None:
+    await fragile.inbound.receive("messenger_a", written())
+    async with fragile.db.transaction() as tx:
+        await tx.execute(f"UPDATE core_shelf SET {changed}", {})
+    [item] = await shelved(fragile)
+    left = await fragile.get(ItemTaker).take("messenger_a", item.item_id)
+
+    assert left is not None
+    assert left.reason == UnreadableReason.MALFORMED
+    assert left.detail.startswith("another release kept it")
+    assert "hello" not in left.detail

@@ -25,8 +25,10 @@ from msgsvc_core.channels import (
     ReceivedFile,
     Started,
     Unblocked,
+    Unreadable,
     Update,
 )
+from msgsvc_core.channels.shelf.failed_updates import item_of, update_of
 
 #: Events of the log, as warnings, by which a channel says that it could not read an item.
 SKIPPED = frozenset({"update_skipped", "update_unreadable"})
@@ -57,11 +59,20 @@ def read_corpus(path: Path) -> list[Item]:
 
 def outcome_of(updates: Iterable[Update], logs: Iterable[Mapping[str, Any]] = ()) -> str:
     """What became of an item, as the table says it, by its updates and what was logged meanwhile."""
-    told = [_told(update) for update in updates]
+    told = [_told(_kept(update)) for update in updates]
     if read := [each for each in told if each != "skipped"]:
         return "; ".join(read)
     warned = (log["event"] in SKIPPED and log["log_level"] == "warning" for log in logs)
     return "skipped" if told or any(warned) else "ignored"
+
+
+def _kept(update: Update) -> Update:
+    """The update as the service keeps it should its handler fail, and reads it again."""
+    if isinstance(update, Unreadable):
+        return update
+    again = update_of(type(update).__name__, item_of(update, RuntimeError()).raw)
+    assert again == update, f"{update} is read as {again} once it was kept"
+    return again
 
 
 def _told(update: Update) -> str:

@@ -251,8 +251,9 @@ class Inbound:
     async def receive(self, channel: str, update: Update) -> None:
         """Processes an update once, however often the platform sends it. `channel` is the bot's key.
 
-        Raises `DatabaseUnavailable` if it could not be processed, so that the platform sends it again. If a
-        handler fails, that is logged and the update is not retried.
+        Raises `DatabaseUnavailable` if it could not be processed, so that the platform sends it again. An
+        update whose handler fails is kept on the channel's shelf, and processed again if somebody has it
+        taken anyway.
         """
         kind = type(update).__name__
         attributes = {"msgsvc.channel": channel, "msgsvc.update.type": kind}
@@ -261,9 +262,23 @@ class Inbound:
                 await self.process(channel, update)
         except DatabaseUnavailable:
             raise
-        except Exception:
+        except Exception as error:
             self._metrics.received(channel, "failed")
             log.exception("update_failed", channel=channel, update_id=update.update_id)
+            if not isinstance(update, Unreadable):
+                await self._shelve(channel, update, error)
+
+    async def _shelve(self, channel: str, update: Update, error: Exception) -> None:
+        """Keeps an update whose handler failed. It does not count as received: what the platform sends once
+        more may be handled."""
+        try:
+            async with self._db.transaction() as tx:
+                await self._shelf.put_failed(tx, channel, update, error)
+        except DatabaseUnavailable:
+            raise
+        except Exception:
+            # The edge: an update that can't be kept must not stop those after it.
+            log.exception("update_lost", channel=channel, update_id=update.update_id)
 
     async def process(self, channel: str, update: Update) -> None:
         """As `receive`, and raises what a handler raises: the update can then be processed again."""

@@ -30,7 +30,8 @@ _HEADERS = {
 async def list_shelf(
     ctx: Context, name: NamedChannel, query: PageQuery, own_channels: ProjectChannels, shelf: Shelf
 ) -> ShelvedItemList:
-    """Lists what arrived on one of the project's own channels and could not be read, newest first.
+    """Lists what arrived on one of the project's own channels and could not be read or processed, newest
+    first.
 
     Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
     """
@@ -55,7 +56,10 @@ async def get_shelved_content(
     own_channels: ProjectChannels,
     shelf: Shelf,
 ) -> Response:
-    """Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`."""
+    """Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`.
+
+    An update that the channel could read, and on which the service failed, is returned as JSON.
+    """
     channel = await own_channels.get(ctx.tx, ctx.project_id, name)
     item, raw = await shelf.read(ctx.tx, channel.channel_id, item_id)
     headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="{item.filename}"'}
@@ -79,7 +83,7 @@ async def take_shelved_item(
     """Has an item read again, without the checks that may be left out, and processed like any other.
 
     Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item that still
-    can't be read stays, with its new reason.
+    can't be read or processed stays, with its new reason.
     """
     async with db.read() as tx:
         channel = await own_channels.get(tx, ctx.project_id, name)

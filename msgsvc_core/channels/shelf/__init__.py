@@ -1,4 +1,4 @@
-"""The shelf of a channel: what arrived and could not be read."""
+"""The shelf of a channel: what arrived and could not be read or processed."""
 
 from msgsvc_core.channels.shelf.item_taker import ItemTaker
 from msgsvc_core.channels.shelf.models import ShelvedItem

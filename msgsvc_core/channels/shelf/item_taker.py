@@ -1,12 +1,14 @@
-"""Hands items of a shelf to their channel once more."""
+"""Has items of a shelf read and processed once more."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError
 from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.shelf.failed_updates import update_of
 from msgsvc_core.channels.shelf.models import ShelvedItem
 from msgsvc_core.channels.shelf.service import Shelf, stored_as
 from msgsvc_core.channels.updates import Unreadable, UnreadableReason, Update
@@ -48,9 +50,9 @@ class ItemTaker:
                 size=item.size,
             )
         async with self._channels.borrow(channel) as bot:
-            if bot is None or not bot.takes_anyway:
+            if bot is None or not item.can_be_taken(bot):
                 raise Conflict("this channel takes nothing anyway")
-            updates = await self._read(bot, stored_as(item, raw))
+            updates = await self._read(bot, item, raw)
         still = await self._processed(channel, item, updates)
         async with self._db.transaction() as tx:
             if still is None:
@@ -59,9 +61,12 @@ class ItemTaker:
             await self._shelf.keep_for(tx, item, still)
             return await self._shelf.get(tx, channel, item_id)
 
-    async def _read(self, bot: Channel, item: Unreadable) -> Sequence[Update]:
+    async def _read(self, bot: Channel, item: ShelvedItem, raw: bytes) -> Sequence[Update]:
+        if item.update_kind is not None:
+            return [_read_again(item, item.update_kind, raw)]
+        found = stored_as(item, raw)
         try:
-            return await bot.take_anyway(item)
+            return await bot.take_anyway(found)
         except DeliveryError as error:
             raise PlatformBusy(
                 "the messenger's platform gave no answer: {detail}",
@@ -71,7 +76,7 @@ class ItemTaker:
         except Exception as error:
             # The edge of a plugin: the item stays.
             log.exception("channel_broke_contract", channel=bot.key)
-            return [_fault(item, type(error).__name__)]
+            return [_fault(found, type(error).__name__)]
 
     async def _processed(
         self, channel: str, item: ShelvedItem, updates: Sequence[Update]
@@ -98,6 +103,16 @@ class ItemTaker:
                 log.exception("update_failed", channel=channel, update_id=update.update_id)
                 still = _fault(update, type(error).__name__)
         return still
+
+
+def _read_again(item: ShelvedItem, kind: str, raw: bytes) -> Update:
+    """An update whose handler failed, which the channel has read already."""
+    try:
+        return update_of(kind, raw)
+    except (ValueError, TypeError, KeyError) as error:
+        log.warning("update_of_other_release", channel=item.channel, item_id=item.item_id)
+        why = f"another release kept it, in a form that this one does not know ({error!r})"
+        return replace(stored_as(item, b""), reason=UnreadableReason.MALFORMED, detail=why)
 
 
 def _fault(update: Update, name: str) -> Unreadable:

@@ -1,4 +1,4 @@
-"""Items that a channel could not read: internal, and of the API."""
+"""Items that could not be read or processed: internal, and of the API."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -8,6 +8,7 @@ from pydantic import Field
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import Time
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.updates import ItemKind, UnreadableReason
 from msgsvc_core.kernel.clock import to_rfc3339
 
@@ -22,7 +23,8 @@ ShelvedItemId = Annotated[
 @dataclass(frozen=True, slots=True)
 class ShelvedItem:
     """A row, without the item itself. `channel` is the channel's key; `kept` are the bytes of the item's
-    `size` that are stored; `tried_at_ms` is when somebody had it taken anyway, in vain."""
+    `size` that are stored; `tried_at_ms` is when somebody had it taken anyway, in vain. `update_kind` is set
+    for an update that the channel could read, and whose handler failed: see `failed_updates`."""
 
     item_id: str
     channel: str
@@ -36,20 +38,29 @@ class ShelvedItem:
     kept: int
     received_at_ms: int
     tried_at_ms: int | None = None
+    update_kind: str | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether all of it is kept."""
         return self.kept >= self.size
 
+    def can_be_taken(self, channel: Channel | None) -> bool:
+        """Whether it can be taken anyway, by its channel if that is needed; None for one that is gone."""
+        if channel is None or not self.is_whole:
+            return False
+        return self.update_kind is not None or channel.takes_anyway
+
     @property
     def filename(self) -> str:
         """The name of a file with the item."""
+        if self.update_kind is not None:
+            return f"{self.item_id}.json"
         return f"{self.item_id}.{'eml' if self.kind == 'email' else 'bin'}"
 
 
 class ShelvedItemAnswer(ResponseModel):
-    """An item that arrived on a channel and could not be read."""
+    """An item that arrived on a channel and could not be read or processed."""
 
     item_id: str = Field(description="Id of the item.", examples=[EXAMPLE_ID])
     kind: ItemKind = Field(
@@ -57,7 +68,8 @@ class ShelvedItemAnswer(ResponseModel):
         examples=["email"],
     )
     reason: UnreadableReason = Field(
-        description="Why it could not be read, for programs.", examples=["unproven_sender"]
+        description="Why it could not be read or processed, for programs.",
+        examples=["unproven_sender"],
     )
     detail: str = Field(
         description="The same for people.", examples=["nothing proves that it is from its sender"]
@@ -69,8 +81,7 @@ class ShelvedItemAnswer(ResponseModel):
     )
     received_at: Time = Field(description="When it arrived.")
     tried_at: Time | None = Field(
-        description="When somebody last had it taken anyway, and it still could not be read; null if nobody"
-        " did.",
+        description="When somebody last had it taken anyway, in vain; null if nobody did.",
         examples=[None],
     )
 
@@ -100,7 +111,7 @@ class TakenAnswer(ResponseModel):
 
     outcome: Literal["taken", "kept"] = Field(
         description="`taken`: it was processed like any other, and is no longer on the shelf. `kept`: it"
-        " still can't be read, see `item`.",
+        " still can't be read or processed, see `item`.",
         examples=["taken"],
     )
     item: ShelvedItemAnswer | None = Field(

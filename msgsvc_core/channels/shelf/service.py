@@ -1,4 +1,4 @@
-"""Keeps what channels could not read, encrypted and within bounds."""
+"""Keeps what channels could not read, and updates whose handler failed, encrypted and within bounds."""
 
 import base64
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from functools import partial
 
 import structlog
 
-from msgsvc_core.channels.shelf import store
+from msgsvc_core.channels.shelf import failed_updates, store
 from msgsvc_core.channels.shelf.models import ShelvedItem
-from msgsvc_core.channels.updates import NOBODY, Unreadable, UnreadableReason
+from msgsvc_core.channels.updates import NOBODY, Unreadable, UnreadableReason, Update
 from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import JobContext, Stopping
@@ -57,7 +57,13 @@ class Shelf:
         self._limits = limits
         metrics.expect_shelved(list(UnreadableReason))
 
-    async def put(self, tx: Tx, channel: str, found: Unreadable) -> None:
+    async def put_failed(self, tx: Tx, channel: str, update: Update, error: Exception) -> None:
+        """Keeps an update whose handler failed; one that is there already is left as it is."""
+        await self.put(tx, channel, failed_updates.item_of(update, error), type(update).__name__)
+
+    async def put(
+        self, tx: Tx, channel: str, found: Unreadable, update_kind: str | None = None
+    ) -> None:
         """Keeps an item; one that is there already is left as it is."""
         kept = found.raw[: self._limits.shelf_item_bytes]
         item = ShelvedItem(
@@ -72,6 +78,7 @@ class Shelf:
             size=max(found.size, len(found.raw)),
             kept=len(kept),
             received_at_ms=self._clock.now_ms(),
+            update_kind=update_kind,
         )
         content = base64.b64encode(kept).decode()
         sealed = self._secrets.encrypt(content, _row_of(item.item_id))

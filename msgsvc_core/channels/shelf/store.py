@@ -1,4 +1,4 @@
-"""The SQL of items that a channel could not read. `channel` is a channel's key."""
+"""The SQL of items that could not be read or processed. `channel` is a channel's key."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from msgsvc_core.db.sql import array_param, in_array
 
 _COLUMNS = (
     "item_id, channel, update_id, kind, reason, detail, origin, user_id, size, kept, received_at_ms,"
-    " tried_at_ms"
+    " tried_at_ms, update_kind"
 )
 
 
@@ -18,8 +18,8 @@ async def insert(tx: Tx, item: ShelvedItem, sealed: str) -> bool:
     return bool(
         await tx.execute(
             f"INSERT INTO core_shelf ({_COLUMNS}, sealed) VALUES (:item_id, :channel, :update_id, :kind,"
-            " :reason, :detail, :origin, :user_id, :size, :kept, :received_at_ms, NULL, :sealed)"
-            " ON CONFLICT (channel, update_id) DO NOTHING",
+            " :reason, :detail, :origin, :user_id, :size, :kept, :received_at_ms, NULL, :update_kind,"
+            " :sealed) ON CONFLICT (channel, update_id) DO NOTHING",
             {
                 "item_id": item.item_id,
                 "channel": item.channel,
@@ -32,6 +32,7 @@ async def insert(tx: Tx, item: ShelvedItem, sealed: str) -> bool:
                 "size": item.size,
                 "kept": item.kept,
                 "received_at_ms": item.received_at_ms,
+                "update_kind": item.update_kind,
                 "sealed": sealed,
             },
         )
@@ -121,4 +122,5 @@ def _item(row: Row) -> ShelvedItem:
         kept=row["kept"],
         received_at_ms=row["received_at_ms"],
         tried_at_ms=row["tried_at_ms"],
+        update_kind=row["update_kind"],
     )

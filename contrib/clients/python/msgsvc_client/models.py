@@ -5185,13 +5185,13 @@ class ShadesAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class ShelvedItemAnswer(Model):
-    """An item that arrived on a channel and could not be read."""
+    """An item that arrived on a channel and could not be read or processed."""
 
     #: Id of the item.
     item_id: str
     #: What it is: an email, an update of a messenger, or a report on sent messages.
     kind: Literal["email", "update", "report"]
-    #: Why it could not be read, for programs.
+    #: Why it could not be read or processed, for programs.
     reason: Literal[
         "malformed",
         "unknown_kind",
@@ -5214,7 +5214,7 @@ class ShelvedItemAnswer(Model):
     kept: int
     #: When it arrived.
     received_at: str
-    #: When somebody last had it taken anyway, and it still could not be read; null if nobody did.
+    #: When somebody last had it taken anyway, in vain; null if nobody did.
     tried_at: str | None
 
     @classmethod
@@ -5782,7 +5782,7 @@ class TakenAnswer(Model):
     """What became of an item that was taken anyway."""
 
     #: `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't
-    #: be read, see `item`.
+    #: be read or processed, see `item`.
     outcome: Literal["taken", "kept"]
     #: The item with its new reason, if it was `kept`; null otherwise.
     item: ShelvedItemAnswer | None

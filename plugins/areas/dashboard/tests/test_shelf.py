@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, MessageReceived, Unreadable, UnreadableReason
+from msgsvc_core.channels import (
+    ChannelUser,
+    InboundContext,
+    InboundRule,
+    MessageReceived,
+    Unreadable,
+    UnreadableReason,
+)
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.developers.shelf import reasons, text_of
@@ -198,6 +206,51 @@ async def test_shared_channels_are_the_operators(service: Service) -> None:
     assert "Nothing is set aside" in empty.text
     assert nowhere.status_code == 404
     assert refused.status_code in {403, 404}
+
+
+class Failing:
+    """A plugin whose handler of texts fails the first two times."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    @hookimpl
+    def register_inbound(self) -> Any:
+        async def handle(ctx: InboundContext) -> None:
+            assert isinstance(ctx.update, MessageReceived)
+            self.texts.append(ctx.update.text)
+            if len(self.texts) <= 2:
+                raise RuntimeError("not now")
+
+        return [InboundRule("message", handle, priority=1)]
+
+
+async def test_an_operator_has_a_message_processed_again_whose_handler_failed(
+    make_service: ServiceFactory,
+) -> None:
+    failing = Failing()
+    service = await make_service(extra_plugins=[("dashboard", plugin), ("failing", failing)])
+    project = await service.projects.create("Shop")
+    operator = await stranger(service, project.project_id, is_operator=True)
+    await service.inbound.receive("messenger_a", HELLO)
+    root = "/dashboard/operator/shelf/messenger_a"
+    here = f"{root}/{only_item((await operator.get(root)).text)}"
+    shown = await operator.get(here)
+    content = await operator.get(f"{here}/content")
+    failed = await operator.post(f"{here}/take")
+    after = await operator.get(failed.headers["location"])
+    taken = await operator.post(f"{here}/take")
+    empty = await operator.get(taken.headers["location"])
+    await operator.client.aclose()
+
+    assert "The service failed on it." in shown.text
+    assert "(RuntimeError)" in shown.text
+    assert "It is processed like any other, although late" in shown.text
+    assert '.json"' in content.headers["content-disposition"]
+    assert content.json()["text"] == "hello"
+    assert "It could not be processed: The service failed on it." in after.text
+    assert "Nothing is set aside" in empty.text
+    assert failing.texts == ["hello"] * 3
 
 
 def test_every_reason_has_its_words() -> None:

@@ -4,14 +4,26 @@ import asyncio
 
 import pytest
 
-from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason
+from msgsvc_core.channels import (
+    Button,
+    DeliveryError,
+    InboundContext,
+    Media,
+    OutgoingMessage,
+    Reason,
+)
+from msgsvc_core.channels.shelf import ItemTaker, Shelf
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from msgsvc_sandbox import plugin
 from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.models import NewPerson, OpenLink, PersonChange
 from msgsvc_sandbox.service import PER_ANSWER, PER_CHAT, Messenger
+
+from .conftest import CHANNELS, EchoBot
 
 
 @pytest.fixture
@@ -355,3 +367,34 @@ async def test_a_message_with_the_same_key_is_shown_once(
 
     assert refs[0] == refs[1] != refs[2]
     assert [message.text for message in await anna.messages()].count("hello") == 2
+
+
+class FailingBot(EchoBot):
+    """Fails at the first text."""
+
+    fails = True
+
+    async def echo(self, ctx: InboundContext) -> None:
+        if self.fails:
+            raise RuntimeError("not now")
+        await super().echo(ctx)
+
+
+async def test_a_text_whose_handler_failed_is_answered_once_it_is_taken(
+    make_service: ServiceFactory,
+) -> None:
+    """Although the channel takes nothing anyway by itself."""
+    bot = FailingBot()
+    service = await make_service(
+        extra_plugins=[("sandbox", plugin), ("echo", bot)], channels=CHANNELS
+    )
+    anna = await Sandbox.in_process(service).person("Anna")
+    await anna.start("messenger_a", "echo_1")
+    await anna.say("Hello")
+    async with service.db.read() as tx:
+        [item] = await service.get(Shelf).page(tx, "messenger_a", None, 10)
+    bot.fails = False
+    left = await service.get(ItemTaker).take("messenger_a", item.item_id)
+
+    assert left is None
+    assert (await anna.wait_for(text="You said")).text == "You said: Hello"

@@ -298,7 +298,10 @@ class ChannelsShelfResource:
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> Paginator[models.ShelvedItemAnswer]:
-        """Lists what arrived on one of the project's own channels and could not be read, newest first.
+        """Lists what arrived on one of the project's own channels and could not be read or processed,
+        newest
+
+        first.
 
         Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
 
@@ -329,6 +332,8 @@ class ChannelsShelfResource:
     ) -> Download:
         """Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`.
 
+        An update that the channel could read, and on which the service failed, is returned as JSON.
+
         Arguments:
             name: The project's own channel, by its name.
             item_id: The item on the channel's shelf.
@@ -354,7 +359,7 @@ class ChannelsShelfResource:
 
         Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item
         that still
-        can't be read stays, with its new reason.
+        can't be read or processed stays, with its new reason.
 
         Arguments:
             name: The project's own channel, by its name.

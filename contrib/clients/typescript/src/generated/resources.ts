@@ -813,6 +813,8 @@ export class ChannelsRequestsResource extends Resource {
 /** `client.channels.shelf`. */
 export class ChannelsShelfResource extends Resource {
   /**
+   * first.
+   *
    * Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
    *
    * `GET /v1/channels/{name}/shelf`. Codes of its own: `bad_request`, `not_found`.
@@ -831,7 +833,7 @@ export class ChannelsShelfResource extends Resource {
   }
 
   /**
-   * Returns an item as it arrived, or its beginning if it is larger than `limits.shelf_item_bytes`.
+   * An update that the channel could read, and on which the service failed, is returned as JSON.
    *
    * `GET /v1/channels/{name}/shelf/{item_id}/content`. Codes of its own: `not_found`, `conflict`.
    */
@@ -849,7 +851,7 @@ export class ChannelsShelfResource extends Resource {
 
   /**
    * Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item that
-   * still can't be read stays, with its new reason.
+   * still can't be read or processed stays, with its new reason.
    *
    * `POST /v1/channels/{name}/shelf/{item_id}/take`. Codes of its own: `bad_request`, `not_found`,
    * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`, `platform_busy`.

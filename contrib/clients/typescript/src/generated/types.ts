@@ -4195,13 +4195,13 @@ export interface ShadesAnswer {
   dark: SchemeAnswer;
 }
 
-/** An item that arrived on a channel and could not be read. */
+/** An item that arrived on a channel and could not be read or processed. */
 export interface ShelvedItemAnswer {
   /** Id of the item. */
   item_id: string;
   /** What it is: an email, an update of a messenger, or a report on sent messages. */
   kind: "email" | "update" | "report";
-  /** Why it could not be read, for programs. */
+  /** Why it could not be read or processed, for programs. */
   reason: UnreadableReason;
   /** The same for people. */
   detail: string;
@@ -4211,7 +4211,7 @@ export interface ShelvedItemAnswer {
   kept: number;
   /** When it arrived. */
   received_at: string;
-  /** When somebody last had it taken anyway, and it still could not be read; null if nobody did. */
+  /** When somebody last had it taken anyway, in vain; null if nobody did. */
   tried_at: string | null;
 }
 
@@ -4655,8 +4655,8 @@ export interface TagBody {
 /** What became of an item that was taken anyway. */
 export interface TakenAnswer {
   /**
-   * `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't be read,
-   * see `item`.
+   * `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't be read
+   * or processed, see `item`.
    */
   outcome: "taken" | "kept";
   /** The item with its new reason, if it was `kept`; null otherwise. */

@@ -1,4 +1,5 @@
-"""What channels could not read: of a project's own bots, and for the operator of those that all share."""
+"""What channels could not read, and updates whose handler failed: of a project's own bots, and for the
+operator of those that all share."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -181,13 +182,12 @@ async def _list(page: PageContext, place: Place, shelves: Shelf) -> Render:
 
 async def _item(page: PageContext, place: Place, shelves: Shelf) -> Render:
     item, raw = await shelves.read(page.tx, place.key, page.params["item_id"])
-    may_take = place.channel is not None and place.channel.takes_anyway and item.is_whole
     values = {
         "place": place,
         "item": item,
         "text": text_of(raw),
         "is_cut": len(raw) > SHOWN,
-        "may_take": may_take,
+        "may_take": item.can_be_taken(place.channel),
         "reasons": reasons(page),
         "kinds": kinds(page),
     }
@@ -217,7 +217,10 @@ async def _take(
         )
     if left is None:
         return Redirect(place.here, page._("Taken: it was processed like any other."))
-    said = page._("It still can't be read: {why}", why=_why(page, left))
+    if left.update_kind is not None:
+        said = page._("It could not be processed: {why}", why=_why(page, left))
+    else:
+        said = page._("It still can't be read: {why}", why=_why(page, left))
     return Redirect(f"{place.here}/{item_id}", said)
 
 
