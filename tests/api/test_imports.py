@@ -52,7 +52,7 @@ async def upload(
 
 
 async def imported(
-    service: Service, client: httpx2.AsyncClient, content: str, **params: Any
+    service: Service, client: httpx2.AsyncClient, content: str | bytes, **params: Any
 ) -> dict[str, Any]:
     """The import at its end."""
     answer = await upload(client, content, **params)
@@ -475,6 +475,22 @@ async def test_a_null_character_refuses_its_row_alone(
     found = await imported(service, client, rows)
 
     assert (found["status"], found["added"], found["refused"]) == ("completed", 1, 2)
+
+
+@pytest.mark.both_databases
+async def test_a_cell_that_is_not_utf_8_refuses_its_row_alone(
+    service: Service, client: httpx2.AsyncClient
+) -> None:
+    rows = "address,first_name\nann@example.com,Ann\njoerg@example.com,Jörg\n".encode("latin-1")
+    found = await imported(service, client, rows)
+    [refused] = await report(client, found)
+
+    assert (found["status"], found["added"], found["refused"]) == ("completed", 1, 1)
+    assert refused == {
+        "line": "3",
+        "outcome": "refused",
+        "reason": "the row is not UTF-8: save the file in this encoding",
+    }
 
 
 async def test_a_cell_that_no_field_takes_refuses_its_row_alone(

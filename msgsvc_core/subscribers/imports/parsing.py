@@ -48,6 +48,12 @@ def read_mapping(text: str | None) -> dict[str, str]:
 #: Instead of the number of cells, for a row whose cells could not be told apart.
 UNREADABLE = "?"
 
+#: Instead of the number of cells, for a row with a cell of ours that is not UTF-8.
+NOT_UTF_8 = "encoding"
+
+#: Bytes that are not UTF-8, as `surrogateescape` decodes them.
+_NOT_UTF_8 = re.compile("[\udc80-\udcff]")
+
 #: Columns of a file; exports of other systems have some dozens.
 MOST_COLUMNS = 500
 
@@ -98,14 +104,16 @@ class PeopleFile:
     memory as rows. `columns` are those of the file by our field, `ignored` the others.
 
     UTF-8, with commas or, if the header has more of them, semicolons or tabs; a first line such as `sep=;`
-    names another. A row that can't be read has the cell "" alone. Reading raises `ValidationFailed` for a
-    file that can't be read, without a column `address`, without rows, and with more than `most`. Empty lines
-    are passed over.
+    names another. A row that can't be read, or is not UTF-8, has the cell "" alone. Reading raises
+    `ValidationFailed` for a file that can't be read, without a column `address`, without rows, and with more
+    than `most`. Empty lines are passed over.
     """
 
     def __init__(self, content: bytes, mapping: Mapping[str, str], *, most: int) -> None:
         self._most = most
-        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+        text = io.TextIOWrapper(
+            io.BytesIO(content), encoding="utf-8-sig", errors="surrogateescape", newline=""
+        )
         with self._refusing():
             first = next(_lines(text), "")
             named = _SEPARATOR.fullmatch(first)
@@ -116,6 +124,9 @@ class PeopleFile:
             self._lines.count = 1 if named else 0
             self._reader = csv.reader(self._lines, delimiter=delimiter, strict=True)
             header = next(self._reader, [])
+        if any(map(_NOT_UTF_8.search, header)):
+            # Most likely no line of the file is.
+            raise self._not_utf_8()
         if len(header) > MOST_COLUMNS:
             raise ValidationFailed(
                 "must have at most {limit} columns", field="file", limit=MOST_COLUMNS
@@ -132,7 +143,7 @@ class PeopleFile:
             yield found
 
     def _rows(self) -> Iterator[ImportRow]:
-        count = 0
+        count = wrong = 0
         with self._refusing():
             for cells in self._cells():
                 if cells is not None and not any(map(str.strip, cells)):
@@ -143,11 +154,15 @@ class PeopleFile:
                     )
                 count += 1
                 line = self._lines.count
-                yield (
+                row = (
                     ImportRow(line=line, cells={"": UNREADABLE})
                     if cells is None
                     else _row(line, cells, self._fields)
                 )
+                wrong += row.cells.get("") == NOT_UTF_8
+                if wrong > MOST_BROKEN:
+                    raise self._not_utf_8()
+                yield row
         if not count:
             raise ValidationFailed("must have a row beside its header", field="file")
 
@@ -169,12 +184,17 @@ class PeopleFile:
             else:
                 yield cells
 
+    def _not_utf_8(self) -> ValidationFailed:
+        return ValidationFailed(
+            "line {line} is not UTF-8: save the file in this encoding",
+            field="file",
+            line=self._lines.count,
+        )
+
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         try:
             yield
-        except UnicodeDecodeError:
-            raise ValidationFailed("must be UTF-8", field="file") from None
         except csv.Error as error:
             raise ValidationFailed(
                 "can't be read at line {line}: {error}",
@@ -229,6 +249,8 @@ def _row(line: int, cells: Sequence[str], fields: Sequence[str | None]) -> Impor
         found = {"": str(len(cells))}
     if any(len(cell) > MOST_CELL for cell in found.values()):
         found = {TOO_LONG: ""}
+    elif any(map(_NOT_UTF_8.search, found.values())):
+        found = {"": NOT_UTF_8}
     return ImportRow(line=line, cells=found)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -23,7 +23,7 @@ from msgsvc_core.subscribers.imports.models import (
     Outcome,
     PeopleImport,
 )
-from msgsvc_core.subscribers.imports.parsing import MOST_CELL, TOO_LONG, UNREADABLE
+from msgsvc_core.subscribers.imports.parsing import MOST_CELL, NOT_UTF_8, TOO_LONG, UNREADABLE
 from msgsvc_core.subscribers.models import (
     GivenFirstName,
     PermissionKey,
@@ -224,20 +224,7 @@ class RowImporter:
     def _read(self, project_id: str, options: ImportOptions, row: ImportRow) -> _Person:
         """What the row says. Raises `ApiError`."""
         cells = row.cells
-        if cells.get("") == UNREADABLE:
-            raise ValidationFailed(
-                "the row can't be read: a quote in it is not closed, or is not doubled"
-            )
-        if TOO_LONG in cells:
-            raise ValidationFailed(
-                "a cell is longer than {limit} characters", field="file", limit=MOST_CELL
-            )
-        if "" in cells:
-            raise ValidationFailed(
-                "the row has {count} cells, more than the header", count=cells[""]
-            )
-        if any("\0" in cell for cell in cells.values()):
-            raise ValidationFailed("the row has a null character")
+        _check_readable(cells)
         for column in ("tags", "permissions"):
             if not _is_short(cells.get(column, "")):
                 raise ValidationFailed("names more than {limit}", field=column, limit=MOST_NAMES)
@@ -286,6 +273,24 @@ def _language(tag: str | None) -> str | None:
         return canonical_tag(tag.replace("_", "-"))
     except InvalidValue as error:
         raise ValidationFailed.because(error, field="language") from None
+
+
+def _check_readable(cells: Mapping[str, str]) -> None:
+    """Raises `ValidationFailed` for a row whose cells could not be read."""
+    if cells.get("") == UNREADABLE:
+        raise ValidationFailed(
+            "the row can't be read: a quote in it is not closed, or is not doubled"
+        )
+    if cells.get("") == NOT_UTF_8:
+        raise ValidationFailed("the row is not UTF-8: save the file in this encoding")
+    if TOO_LONG in cells:
+        raise ValidationFailed(
+            "a cell is longer than {limit} characters", field="file", limit=MOST_CELL
+        )
+    if "" in cells:
+        raise ValidationFailed("the row has {count} cells, more than the header", count=cells[""])
+    if any("\0" in cell for cell in cells.values()):
+        raise ValidationFailed("the row has a null character")
 
 
 def _is_short(cell: str) -> bool:

@@ -7,6 +7,7 @@ from msgsvc_core.subscribers.imports import PeopleImports
 from msgsvc_core.subscribers.imports.models import ImportQuery
 from msgsvc_core.subscribers.imports.parsing import (
     MOST_BROKEN,
+    NOT_UTF_8,
     SLICE,
     UNREADABLE,
     PeopleFile,
@@ -78,11 +79,47 @@ def test_a_cell_that_is_broken_costs_its_row(broken: str) -> None:
     ]
 
 
-def test_a_file_of_broken_rows_is_refused() -> None:
-    content = "address,first_name\n" + 'a,"open\n' * (MOST_BROKEN + 1)
-    parsed = PeopleFile(content.encode(), {}, most=10_000)
+@pytest.mark.parametrize("name", ["Jörg".encode("latin-1"), b"\xed\xa0\x80", b'"J\xf6rg"', b"\xc3"])
+def test_a_cell_that_is_not_utf_8_costs_its_row(name: bytes) -> None:
+    content = b"address,first_name\na,Ann\nb," + name + b"\nc,J\xc3\xb6rg\n"
+    parsed = PeopleFile(content, {}, most=10)
 
-    with pytest.raises(ValidationFailed, match="can't be read"):
+    assert [(row.line, row.cells) for rows in parsed.slices() for row in rows] == [
+        (2, {"address": "a", "first_name": "Ann"}),
+        (3, {"": NOT_UTF_8}),
+        (4, {"address": "c", "first_name": "Jörg"}),
+    ]
+
+
+def test_a_column_that_nobody_reads_may_be_in_any_encoding() -> None:
+    parsed = PeopleFile(b"address,city\na,K\xf6ln\n", {}, most=10)
+
+    assert [row.cells for rows in parsed.slices() for row in rows] == [{"address": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("address,Größe\na,1\n".encode("latin-1"), 1),
+        ("sep=;\naddress;Größe\na;1\n".encode("latin-1"), 2),
+        ("address\na\n".encode("utf-16"), 1),
+    ],
+)
+def test_a_header_that_is_not_utf_8_refuses_the_file_with_its_line(
+    content: bytes, line: int
+) -> None:
+    with pytest.raises(ValidationFailed, match=f"line {line} is not UTF-8"):
+        PeopleFile(content, {}, most=10)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"), [(b'a,"open\n', "can't be read"), (b"a,J\xf6rg\n", "is not UTF-8")]
+)
+def test_a_file_of_broken_rows_is_refused(row: bytes, why: str) -> None:
+    content = b"address,first_name\n" + row * (MOST_BROKEN + 1)
+    parsed = PeopleFile(content, {}, most=10_000)
+
+    with pytest.raises(ValidationFailed, match=why):
         list(parsed.slices())
 
 
