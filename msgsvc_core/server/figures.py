@@ -38,16 +38,24 @@ async def serving_metrics(
     if port is None and not wanted:
         yield 0
         return
-    listener = bind(settings.metrics.worker_host, wanted, "metrics.worker_port")
     guard = ConnectionLimits(settings.server, settings.errors_url, metrics)
-    server = Server(_figures_app(metrics, settings), guard, signals=False)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await running
-        listener.close()
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    server = Server(
+        _figures_app(metrics, settings),
+        guard,
+        listening=lambda _sockets: ready.set_result(None),
+        signals=False,
+    )
+    with bind(settings.metrics.worker_host, wanted, "metrics.worker_port") as listener:
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                await running
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await running
 
 
 def _figures_app(metrics: Metrics, settings: Settings) -> ASGIApp:

@@ -19,7 +19,22 @@ def listener_of(settings: ServerSettings) -> socket.socket:
     return bind(settings.host, settings.port)
 
 
-def bind(host: str, port: int, setting: str = "server") -> socket.socket:
+class TcpListener(socket.socket):
+    """Of two sockets bound to one port before either listens, only the first can begin to."""
+
+    #: Where the operator names its address.
+    setting = "server"
+
+    def listen(self, backlog: int = socket.SOMAXCONN, /) -> None:
+        """Raises `SettingsError` if another process has begun to listen there meanwhile."""
+        try:
+            super().listen(backlog)
+        except OSError as error:
+            host, port = self.getsockname()[:2]
+            raise _refusal(self.setting, host, port, error) from error
+
+
+def bind(host: str, port: int, setting: str = "server") -> TcpListener:
     """A bound socket that is not listening yet: early connections are refused.
 
     Raises `SettingsError`, naming the `setting`, if the address is not available.
@@ -27,7 +42,8 @@ def bind(host: str, port: int, setting: str = "server") -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, proto, _, address = found[0]
-        listener = socket.socket(family, kind, proto)
+        listener = TcpListener(family, kind, proto)
+        listener.setting = setting
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(address)
@@ -35,14 +51,13 @@ def bind(host: str, port: int, setting: str = "server") -> socket.socket:
             listener.close()
             raise
     except (OSError, OverflowError) as error:
-        raise SettingsError(
-            f"{setting}: can't listen on {host}, port {port}: {_reason(error)}; name another"
-        ) from error
+        raise _refusal(setting, host, port, error) from error
     return listener
 
 
-def _reason(error: OSError | OverflowError) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def _refusal(setting: str, host: str, port: int, error: OSError | OverflowError) -> SettingsError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return SettingsError(f"{setting}: can't listen on {host}, port {port}: {reason}; name another")
 
 
 def check_open_files(settings: ServerSettings) -> ServerSettings:

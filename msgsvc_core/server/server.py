@@ -80,6 +80,9 @@ class Server(uvicorn.Server):
         self._sockets: list[socket.socket] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        for each in sockets or []:
+            # uvloop would not notice that another process listens there by now.
+            each.listen(self.config.backlog)
         await super().startup(sockets)
         self._sockets = sockets or []
         self._listening(self._sockets)

@@ -16,6 +16,8 @@ from urllib.request import urlopen
 import httpx2
 import pytest
 
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.server import listener_of
 from msgsvc_devkit.deadlines import patient
 from tests.forking import ForkedProcess
 from tests.ports import free_ports
@@ -199,6 +201,17 @@ def test_the_socket_of_a_killed_process_is_replaced_and_that_of_a_live_one_is_no
     assert left
     assert "another process listens there" in refusal
     assert status == 200
+
+
+def test_the_socket_of_a_process_that_is_starting_is_left_to_it(config: Path) -> None:
+    path = config.with_name("msgsvc.sock")
+    with listener_of(ServerSettings(uds=path)) as starting:
+        refusal = _failure(config, "--uds", str(path))
+        starting.listen()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+
+    assert "another process listens there, or is starting to" in refusal
 
 
 @pytest.mark.parametrize("option", [("--port", "0"), ("--host", "::1"), ("--ephemeral",)])
