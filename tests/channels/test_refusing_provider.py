@@ -72,6 +72,21 @@ class Shop:
                         external_id=f"p{number}",
                     )
 
+    async def write_to(self, number: int) -> dict[str, Any]:
+        """One message by email, as it ended while the clock stands still."""
+        body = {"text": "Hello", "external_id": f"p{number}", "channel": "email"}
+        answer = await self.client.post("/v1/send", json=body)
+        assert answer.status_code == 202, answer.text
+        path = f"/v1/messages/{answer.json()['message_id']}"
+
+        async def ended() -> dict[str, Any] | None:
+            found: dict[str, Any] = (await self.client.get(path)).json()
+            return None if found["status"] in {"queued", "sending"} else found
+
+        found = await until(ended)
+        assert found is not None
+        return found
+
     async def write_to_all(self) -> str:
         body = {"text": "We have news.", "route": self.route_id, "audience": {"all": True}}
         answer = await self.client.post("/v1/broadcast", json=body)
@@ -89,6 +104,14 @@ class Shop:
     @property
     def texts(self) -> int:
         return sum(len(person.messages) for person in self.centre.people.values())
+
+    async def statuses(self) -> list[str]:
+        """Of the people by email, in order."""
+        async with self.service.db.read() as tx:
+            rows = await tx.fetch_all(
+                "SELECT status FROM core_subscribers WHERE channel = 'email' ORDER BY external_id"
+            )
+        return [row["status"] for row in rows]
 
     async def unsubscribed(self) -> int:
         async with self.service.db.read() as tx:
@@ -135,6 +158,34 @@ async def test_one_dead_address_among_many_costs_one_text(shop: Shop, people: in
 
     assert (shop.emails, shop.texts) == (people - 1, 1)
     assert await shop.unsubscribed() == 1
+
+
+@pytest.mark.parametrize("has_sender", [True, False], ids=["sender", "noreply"])
+async def test_single_messages_to_dead_addresses_fail_alone_and_hold_up_nobody(
+    shop: Shop, has_sender: bool
+) -> None:
+    """In Postfix's words for a mailbox that is missing in a domain that it relays for."""
+    people = 10
+    words = "Recipient address rejected: User unknown in relay recipient table"
+    shop.mail.has_sender = has_sender
+    await shop.fill(people)
+    dead = range(1, people, 2)
+    ended = []
+    for number in range(people):
+        if number in dead:
+            shop.mail.faults.refuse_next("RCPT", f"550 5.1.1 <p{number}@people.example>: {words}")
+        ended.append(await shop.write_to(number))
+    ready = (await shop.client.get("/readyz")).json()
+    calls = shop.mail.commands.count("DATA")
+    statuses = await shop.statuses()
+
+    assert [(one["status"], one["reason"], one["attempts"]) for one in ended] == [
+        ("failed", "chat_not_found", 1) if number in dead else ("sent", None, 1)
+        for number in range(people)
+    ]
+    assert ready["status"] == "ok"
+    assert calls == shop.emails == people - len(dead)
+    assert [number for number in range(people) if statuses[number] == "blocked"] == list(dead)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from msgsvc_email.failures import SmtpRefusal
 #: Refused addresses that are remembered.
 MOST_SUSPECTS = 1_000
 
-#: Addresses that are believed to be refused for themselves while the server never took the channel's own.
+#: Addresses that are believed to be refused for themselves while the server takes no message in between and
+#: never took the channel's own.
 BELIEVED = 3
 
 log = structlog.get_logger(__name__)
@@ -30,12 +31,15 @@ class Verdicts:
         self._taken = 0
         #: Whether it ever took the channel's own address: not every sender has a mailbox.
         self._knows_own = False
-        #: Refused addresses, and how many messages were taken before.
+        #: Refused addresses that wait for another message to be taken, and how many were taken before.
         self._suspects: OrderedDict[str, int] = OrderedDict()
+        #: Refused addresses that were believed since the last message that was taken.
+        self._believed: set[str] = set()
 
     def taken(self) -> None:
         """The server took a message."""
         self._taken += 1
+        self._believed.clear()
 
     def refuses_all(self, *, takes_own: bool) -> bool:
         """Whether the server takes nothing, by its reply to the channel's own address."""
@@ -48,11 +52,12 @@ class Verdicts:
         if takes_own or self._taken > self._suspects.get(address, self._taken):
             self._suspects.pop(address, None)
             return error
+        if not refuses_all and (len(self._believed) < BELIEVED or address in self._believed):
+            self._believed.add(address)
+            return error
         self._suspects.setdefault(address, self._taken)
         if len(self._suspects) > MOST_SUSPECTS:
             self._suspects.popitem(last=False)
-        if not refuses_all and len(self._suspects) <= BELIEVED:
-            return error
         log.warning("smtp_server_refuses_all", error=error.text)
         return refusing_all(error.code, error.text)
 

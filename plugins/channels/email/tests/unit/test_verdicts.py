@@ -42,3 +42,16 @@ def test_where_our_own_address_has_no_mailbox_few_refusals_are_believed() -> Non
     ]
 
     assert reasons == [Reason.CHAT_NOT_FOUND] * BELIEVED + [Reason.PLATFORM_UNAVAILABLE] * 2
+
+
+def test_where_our_own_address_has_no_mailbox_each_taken_message_makes_refusals_believable() -> (
+    None
+):
+    """Single messages, of which one in a while goes to a mailbox that is gone."""
+    verdicts = Verdicts()
+    reasons = []
+    for number in range(BELIEVED * 3):
+        verdicts.taken()
+        reasons.append(verdicts.weighed(f"{number}@b.example", gone(), takes_own=False).reason)
+
+    assert reasons == [Reason.CHAT_NOT_FOUND] * BELIEVED * 3
