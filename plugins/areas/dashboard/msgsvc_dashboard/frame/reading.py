@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from msgsvc_core.api.body import read_body
 from msgsvc_core.dashboard import PostedFile, PostedForm
-from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
+from msgsvc_core.kernel.errors import UnsupportedMediaType, ValidationFailed
 from msgsvc_core.pages import check_text, file_name, posted_parts, urlencoded_pairs
 
 #: Values of one form: the builder of forms has the most.
@@ -28,8 +28,7 @@ async def reading(
     """The submitted values; their files are deleted after the response.
 
     `upload_bytes` is the maximum of a body with files; None accepts none. `text_bytes` is that of a body
-    without. Raises `BadRequest`,
-    `ValidationFailed` and `PayloadTooLarge`.
+    without. Raises `BadRequest`, `UnsupportedMediaType`, `ValidationFailed` and `PayloadTooLarge`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data" and upload_bytes is not None:
@@ -43,7 +42,7 @@ async def reading(
             yield _posted(parts)
         return
     if kind not in {"application/x-www-form-urlencoded", ""}:
-        raise BadRequest("must be that of a form", field="Content-Type")
+        raise UnsupportedMediaType("must be that of a form", field="Content-Type")
     raw = await read_body(request, text_bytes)
     values: dict[str, list[str]] = {}
     for name, text in await urlencoded_pairs(raw, max_values=MOST_VALUES):

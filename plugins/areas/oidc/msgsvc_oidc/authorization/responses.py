@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import page_headers, read_language
 from msgsvc_oidc.authorization.cookies import BrowserCookies
@@ -81,9 +80,10 @@ class BrowserResponses:
             return self._templates.unusable(request, lang, error.reason)
         if isinstance(error, OAuthError):
             return self._templates.unusable(request, lang, error.description)
-        if isinstance(error, NotFound):
-            return self._templates.unusable(request, lang, error.message, status=404)
-        return self._templates.problem(request, lang, api_error(error))
+        found = api_error(error)
+        if found.status < HTTPStatus.INTERNAL_SERVER_ERROR and found.retry_after_s is None:
+            return self._templates.unusable(request, lang, found.message, status=found.status)
+        return self._templates.problem(request, lang, found)
 
     def own_request(self, request: Request, project_id: str, request_id: str) -> str:
         """Raises `UnusableRequest` in a browser that did not start the request."""

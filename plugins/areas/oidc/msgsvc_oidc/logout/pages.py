@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.kernel.errors import UnsupportedMediaType
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.pages import page_endpoint, page_headers
 from msgsvc_core.projects.models import Project
@@ -142,12 +143,11 @@ class LogoutPages:
         return response
 
     def _problem(self, request: Request, error: Exception) -> Response:
+        lang = self._responses.language(request)
         if isinstance(error, UnusableRequest):
-            return self._templates.unusable(
-                request, self._responses.language(request), error.reason
-            )
+            return self._templates.unusable(request, lang, error.reason)
         if isinstance(error, OAuthError):
-            return self._templates.unusable(
-                request, self._responses.language(request), error.description
-            )
+            return self._templates.unusable(request, lang, error.description)
+        if isinstance(error, UnsupportedMediaType):
+            return self._templates.unusable(request, lang, error.message, status=error.status)
         return self._responses.problem(request, error)

@@ -69,9 +69,11 @@ class LogoutTemplates:
             signed_out=signed_out,
         )
 
-    def unusable(self, request: Request, lang: Language, reason: str) -> Response:
+    def unusable(
+        self, request: Request, lang: Language, reason: str, *, status: int = 400
+    ) -> Response:
         """A request that can't be followed. `reason` is for the client's developer."""
-        return self._page(request, "unusable_logout.html", lang, 400, reason=reason)
+        return self._page(request, "unusable_logout.html", lang, status, reason=reason)
 
     def _page(
         self,
