@@ -1,7 +1,9 @@
 """Actions on several subscribers of the list: a tag, a file, an erasure; and how far they are."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+from msgsvc_core.api.exports import Exports
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
@@ -34,6 +36,7 @@ async def start_bulk_action(
     clock: Clock,
     all_subscribers: Subscribers,
     contacts: VerifiedContacts,
+    exports: Exports,
 ) -> Redirect | Download:
     form = page.form
     filters, refused = read_filters(page, SubscriberFilters, *FILTERS)
@@ -49,7 +52,7 @@ async def start_bulk_action(
     if action == "export":
         day = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
         pieces = chosen_to_csv(db, all_subscribers, contacts, page.project_id, chosen)
-        return _export(page, who, Download(pieces, f"subscribers-{day:%Y-%m-%d}.csv"))
+        return _export(page, who, exports, pieces, f"subscribers-{day:%Y-%m-%d}.csv")
     # Not `tag`, which is a filter of the same page.
     tag = None if action == "erase" else form.text("bulk_tag").strip()
     if tag == "":
@@ -63,12 +66,14 @@ async def start_bulk_action(
     return Redirect(page.url(f"/subscribers/bulk/{bulk.bulk_action_id}"))
 
 
-def _export(page: PageContext, who: str, chosen: Download) -> Redirect | Download:
+def _export(
+    page: PageContext, who: str, exports: Exports, chosen: AsyncIterator[bytes], name: str
+) -> Redirect | Download:
     """The file of those who are checked, or of the list."""
     if not may_export(page):
         raise Forbidden("CSV export needs a larger plan")
     if who != "all":
-        return chosen
+        return Download(exports.start(page.project_id, chosen), name)
     given = {name: page.query.get(name, "") for name in FILTERS}
     return Redirect(page.url("/subscribers/export", **given))
 
