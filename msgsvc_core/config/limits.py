@@ -17,7 +17,12 @@ class LimitSettings(Section):
         description="API requests per project and minute.",
         json_schema_extra={OWN_USERS: 3000},
     )
-    text_length: int = Field(4000, ge=1, description="Characters of a message's text.")
+    text_length: int = Field(
+        4000,
+        ge=1,
+        description="Characters of a message's text, without its markup. With it a text may be four times as "
+        "long.",
+    )
     button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")
     buttons_per_row: int = Field(3, ge=1, description="Buttons in a row.")
     tags: int = Field(20, ge=1, description="Tags per project.", json_schema_extra={OWN_USERS: 500})

@@ -45,8 +45,8 @@ _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
 #: again with the same key. Whether a request's form is refused by its schema or by its handler is none of
-#: the client's business, so neither's 400 is stored, nor 413 (decision 0075).
-_NOT_STORED = frozenset({400, 401, 402, 403, 404, 413, 425, 429})
+#: the client's business, so neither's 400 is stored, nor 413. A 402 is (decision 0075).
+_NOT_STORED = frozenset({400, 401, 403, 404, 413, 425, 429})
 
 
 @value_object

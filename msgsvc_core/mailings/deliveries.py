@@ -190,7 +190,7 @@ class RecipientSender:
         tracked = self._links.message_for(
             context.mailing.job_id, delivery.subscriber_id, context.content_of(delivery), content
         )
-        if tracked is content or len(tracked.text) > self._limits.text_length:
+        if tracked is content or self._limits.is_too_long(tracked):
             return content
         return tracked if context.fits(delivery, tracked) else content
 

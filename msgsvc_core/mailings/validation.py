@@ -310,17 +310,16 @@ class MailingValidation:
         """The message of a sample recipient in each language. Raises `ValidationFailed` for content that
         could never be sent."""
         values = sample_values(content.personal)
-        limit = self._message_limits.text_length
         rendered = []
         for lang in self.languages:
             message = self.render(content, lang, values)
             self._message_limits.check_size(message)
             tracked = self._links.sample_of(content, message)
-            if len(tracked.text) > limit:
+            if self._message_limits.is_too_long(tracked):
                 raise ValidationFailed(
                     "must be at most {limit} characters with the addresses of its tracked links",
                     field="text",
-                    limit=limit,
+                    limit=self._message_limits.text_length,
                 )
             rendered.append(_SampleMessage(message, tracked))
         return rendered

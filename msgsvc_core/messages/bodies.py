@@ -49,7 +49,7 @@ class SendBody(
             MessageText | None,
             Field(
                 description="Text that the recipient sees, at most `limits.text_length` characters of"
-                " `GET /v1/project`. Required unless `template` is given.",
+                " `GET /v1/project`, without the markup. Required unless `template` is given.",
                 examples=[TEXT_EXAMPLE],
             ),
         ],

@@ -5,9 +5,39 @@ from typing import Any
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.config.limits import LimitSettings
-from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.markup import visible_length
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import value_object
+
+#: How many times as long as its visible characters a text with markup may be, so that parsing it is bounded
+#: (decision 0075).
+MARKUP_FACTOR = 4
+
+
+def length_of_markup(text_format: Format, limit: int) -> int:
+    """How long a text may be with its markup, of which readers see `limit` characters at most."""
+    return limit if text_format == "plain" else MARKUP_FACTOR * limit
+
+
+def is_too_long(text: str, text_format: Format, limit: int) -> bool:
+    """Whether readers would see more than `limit` characters, or the markup is far longer than they see."""
+    if len(text) <= limit:
+        return False
+    return (
+        len(text) > length_of_markup(text_format, limit)
+        or visible_length(text, text_format) > limit
+    )
+
+
+def too_long(length: int, text_format: Format, limit: int, field: str = "text") -> ValidationFailed:
+    """The error for a text of that length that is too long."""
+    most = length_of_markup(text_format, limit)
+    if limit < most < length:
+        return ValidationFailed(
+            "must be at most {limit} characters with its markup", field=field, limit=most
+        )
+    return ValidationFailed("must be at most {limit} characters", field=field, limit=limit)
 
 
 @value_object
@@ -31,11 +61,13 @@ class MessageLimits:
 
     def check_size(self, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for a message that exceeds the limits."""
-        if len(content.text) > self.text_length:
-            raise ValidationFailed(
-                "must be at most {limit} characters", field="text", limit=self.text_length
-            )
+        if self.is_too_long(content):
+            raise too_long(len(content.text), content.format, self.text_length)
         self._check_buttons(content.buttons)
+
+    def is_too_long(self, content: OutgoingMessage) -> bool:
+        """Whether the text exceeds the limit."""
+        return is_too_long(content.text, content.format, self.text_length)
 
     def _check_buttons(self, rows: Sequence[Sequence[Any]]) -> None:
         if len(rows) > self.button_rows:

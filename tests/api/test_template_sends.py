@@ -122,6 +122,30 @@ async def test_values_that_don_t_fit_are_refused_with_their_name(
     assert check_error(answer, 400, "validation_failed")["error"].startswith(error)
 
 
+async def test_markup_of_a_rendered_template_does_not_count(
+    client: httpx2.AsyncClient, ann: str, check_error: CheckError
+) -> None:
+    text = "**{{ name }}** [{{ name }}](https://shop.example/{{ url }})"
+    body = {"key": "bold", "text": text, "format": "markdown"}
+    url = "x" * 200
+    assert (await client.post("/v1/templates", json=body)).status_code == 201
+    answers = [
+        await client.post(
+            "/v1/send",
+            json={
+                "subscriber_id": ann,
+                "template": "bold",
+                "variables": {"name": "x" * length, "url": url},
+            },
+        )
+        for length in (1999, 2000)
+    ]
+
+    assert answers[0].status_code == 202, answers[0].text
+    error = check_error(answers[1], 400, "validation_failed")["error"]
+    assert error == "template: once rendered, text: must be at most 4000 characters"
+
+
 async def test_at_the_limits_a_rendered_template_is_taken(
     client: httpx2.AsyncClient, ann: str
 ) -> None:

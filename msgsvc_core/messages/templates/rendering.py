@@ -23,6 +23,7 @@ from msgsvc_core.content.substitution import (
 from msgsvc_core.kernel.errors import InvalidUrl, InvalidValue, ValidationFailed
 from msgsvc_core.kernel.i18n import Localized, language_of
 from msgsvc_core.messages.content import Content
+from msgsvc_core.messages.limits import is_too_long, length_of_markup, too_long
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
 
 #: Number of cached parsed contents. They are looked up by their text, so none can be stale.
@@ -122,15 +123,20 @@ def _rendered(
     place: tuple[str | int, ...], template: Template, values: Mapping[str, str], limit: int
 ) -> tuple[str, Format | None]:
     """The rendered text at a place, with its format if it has markup."""
+    where = field_path(place)
+    if not isinstance(template, TextTemplate):
+        try:
+            return template.render(values, ADDRESS_LENGTH), None
+        except TooLong:
+            raise too_long(0, "plain", ADDRESS_LENGTH, where) from None
+    most = length_of_markup(template.format, limit)
     try:
-        if isinstance(template, TextTemplate):
-            return template.render_text(values, limit)
-        limit = ADDRESS_LENGTH
-        return template.render(values, limit), None
+        text, text_format = template.render_text(values, most)
     except TooLong:
-        raise ValidationFailed(
-            "must be at most {limit} characters", field=field_path(place), limit=limit
-        ) from None
+        raise too_long(most + 1, template.format, limit, where) from None
+    if is_too_long(text, text_format, limit):
+        raise too_long(len(text), text_format, limit, where)
+    return text, text_format
 
 
 def _put(message: dict[str, Any], place: tuple[str | int, ...], text: str) -> None:

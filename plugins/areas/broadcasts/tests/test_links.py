@@ -414,3 +414,15 @@ async def test_the_dashboard_turns_tracking_on_says_so_and_shows_clicks(
     told = " ".join(re.sub(r"<[^>]+>", "", report).split())
     assert f"1 {shown_url} 50%" in told
     assert (await tenant.client.get("/v1/project")).json()["link_tracking"] is False
+
+
+async def test_the_address_of_a_link_with_a_label_takes_no_room(
+    service: Service, tracked: Tenant, people: AddPeople, channel: RecordingChannel
+) -> None:
+    await people(1)
+    most = service.settings.limits.text_length
+    text = "a" * (most - 2) + f" [b]({SHOP})"
+    [message] = await sent(tracked.client, channel, text=text, format="markdown")
+
+    assert ADDRESS.search(message.text)
+    assert len(message.text) > most

@@ -5,9 +5,10 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.buttons.fallbacks import close_question
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
-from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
@@ -29,7 +30,6 @@ class ReplySender:
         correspondence: Correspondence,
     ) -> None:
         self._default_lang = config.default_lang
-        self._text_length = config.limits.text_length
         self._subscribers = subscribers
         self._files = files
         self._messages = messages
@@ -41,11 +41,9 @@ class ReplySender:
         customer = (await self._subscribers.get_many(tx, [key])).get(key)
         return self._default_lang if customer is None else customer.lang
 
-    def check_text(self, text: str) -> None:
+    def check_text(self, text: str, text_format: Format) -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
-        limit = self._text_length
-        if len(text) > limit:
-            raise ValidationFailed("must be at most {limit} characters", field="text", limit=limit)
+        self._messages.check_size(OutgoingMessage(text, format=text_format))
 
     async def send(self, tx: Tx, ticket: Ticket, reply: AgentReply, *, by_person: bool) -> str:
         """Queues an answer to the subscriber; returns the id of the core's message. `by_person` is set for

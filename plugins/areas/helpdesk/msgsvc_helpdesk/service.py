@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.billing import BillingGate, Charge
+from msgsvc_core.content.outgoing import Format
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
@@ -83,9 +84,9 @@ class Tickets(TicketChanges):
         """The language that a ticket's customer reads; the service's where it is not known."""
         return await self._sender.lang_of(tx, await self.get(tx, project_id, ticket_id))
 
-    def check_text(self, text: str) -> None:
+    def check_text(self, text: str, text_format: Format = "plain") -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
-        self._sender.check_text(text)
+        self._sender.check_text(text, text_format)
 
     # ---- the customer ---------------------------------------------------------------------------
 
@@ -257,12 +258,12 @@ class Tickets(TicketChanges):
             await self.check_agent(tx, project_id, actor.member_id, "member_id")
         ticket = await self.lock(tx, project_id, ticket_id)
         if reply.internal:
-            self.check_text(reply.text)
+            self.check_text(reply.text, reply.format)
             entry = await self._insert_reply(tx, ticket, reply, actor, None)
             return await self._write(tx, ticket, {}), entry
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
-        self.check_text(reply.text)
+        self.check_text(reply.text, reply.format)
         message_id = None
         if not ticket.is_virtual:
             by_person = actor.member_id is not None

@@ -115,6 +115,18 @@ async def test_what_is_no_answer_is_refused(
     assert await said(client, ticket) == ["Hi"]
 
 
+async def test_markup_of_an_answer_and_of_a_note_does_not_count(
+    client: httpx2.AsyncClient, ann_id: str
+) -> None:
+    ticket = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Hi")
+    text = f"<b>{'x' * 4000}</b>"
+
+    for internal in (False, True):
+        body = {"text": text, "format": "html", "internal": internal}
+        answer = await client.post(f"/v1/tickets/{ticket['ticket_id']}/reply", json=body)
+        assert answer.status_code < 300, answer.text
+
+
 async def test_a_closed_ticket_takes_no_answer_until_it_is_opened(
     client: httpx2.AsyncClient,
 ) -> None:

@@ -1807,7 +1807,7 @@ class MessagesResource:
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
                 without a default in the template are required.
             text: Text that the recipient sees, at most `limits.text_length` characters of `GET
-                /v1/project`. Required unless `template` is given.
+                /v1/project`, without the markup. Required unless `template` is given.
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
                 of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
                 messengers without them show as lines.

@@ -4050,8 +4050,8 @@ export interface SendBody {
    */
   variables?: Record<string, string | number | boolean> | null | undefined;
   /**
-   * Text that the recipient sees, at most `limits.text_length` characters of `GET /v1/project`. Required
-   * unless `template` is given.
+   * Text that the recipient sees, at most `limits.text_length` characters of `GET /v1/project`, without the
+   * markup. Required unless `template` is given.
    */
   text?: string | null | undefined;
   /**
