@@ -8,12 +8,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.db import Tx
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.rotation import KeyRotation, Rotated
 from msgsvc_core.security.sealed import SealedColumn, find_lost
 from msgsvc_core.service import Service
-from msgsvc_devkit import settled
+from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_webhooks import store as webhooks_store
 from msgsvc_webhooks.service import Webhooks
@@ -139,6 +140,40 @@ async def test_everything_works_with_the_new_key_alone_after_a_rotation(
     assert contacts.phone == "+12025550123"
     assert holders == [used.ann]
     assert not alone.keys_are_lost
+
+
+@pytest.mark.database_file
+@pytest.mark.parametrize("writes", ["new first", "old first"])
+async def test_processes_in_a_rolling_restart_read_what_the_others_write(
+    used: Used, make_service: ServiceFactory, writes: str
+) -> None:
+    """Each knows both keys by then, and half of them have the new one first."""
+    orders = [(NEW, OLD), (OLD, NEW)] if writes == "new first" else [(OLD, NEW), (NEW, OLD)]
+    settings = {**SETTINGS, "database_url": used.url}
+    writer = await make_service(secret_keys=orders[0], jobs={"runner": "none"}, **settings)
+    reader = await make_service(secret_keys=orders[1], **settings)
+    key = {"Idempotency-Key": "tag-vip-2026"}
+    async with client_of(writer, used.tenant.key) as client:
+        session = (await client.post("/v1/auth/session", json={"state": "s"})).json()
+        first = await client.post("/v1/tags", json={"name": "vip"}, headers=key)
+        made = await client.post("/v1/channels", json={"name": "later", "plugin": "recording"})
+        assert (first.status_code, made.status_code) == (201, 201)
+    payload = session["links"]["messenger_a"].partition("start=")[2]
+    ann = ChannelUser("user-Ann", "Ann", "ann", "en")
+    await reader.inbound.receive(
+        "messenger_a", Started(update_id="1", chat_id="chat-Ann", user=ann, payload=payload)
+    )
+    await settled(reader)
+    async with client_of(reader, used.tenant.key) as client:
+        again = await client.post("/v1/tags", json={"name": "vip"}, headers=key)
+        later = await client.get("/v1/channels/later")
+
+    channel = reader.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    assert channel.sent[-1].message.buttons[0][0].text == "Yes"
+    assert (again.status_code, again.content) == (201, first.content)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert later.json()["status"] == "working"
 
 
 async def test_a_second_rotation_finds_nothing_to_do(

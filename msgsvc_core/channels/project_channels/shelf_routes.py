@@ -30,10 +30,9 @@ _HEADERS = {
 async def list_shelf(
     ctx: Context, name: NamedChannel, query: PageQuery, own_channels: ProjectChannels, shelf: Shelf
 ) -> ShelvedItemList:
-    """Lists what arrived on one of the project's own channels and could not be read or processed, newest
-    first.
+    """Lists what arrived on one of the project's own channels and could not be read or processed.
 
-    Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
+    Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
     """
     channel = await own_channels.get(ctx.tx, ctx.project_id, name)
     found = await shelf.page(ctx.tx, channel.channel_id, query.after, query.fetch_limit)

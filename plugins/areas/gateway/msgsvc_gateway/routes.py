@@ -78,8 +78,10 @@ async def delete_gateway(ctx: Context, gateway_id: GatewayId, gateways: Gateways
 async def rotate_gateway_url(
     ctx: Context, gateway_id: GatewayId, gateways: Gateways
 ) -> GatewayUrlAnswer:
-    """Replaces the secret in a gateway's URL; the new URL is returned once. The one before is accepted for
-    24 hours more; one that was replaced earlier no longer."""
+    """Replaces the secret in a gateway's URL; the new URL is returned once.
+
+    The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
+    """
     gateway, url, until_ms = await gateways.rotate_url(ctx.tx, ctx.project_id, gateway_id)
     return GatewayUrlAnswer(
         gateway_id=gateway.gateway_id, url=url, old_url_valid_until=to_rfc3339(until_ms)

@@ -117,8 +117,10 @@ async def open_ticket(
 async def get_ticket_stats(
     ctx: Context, query: StatsQuery, clock: Clock, tickets: Tickets
 ) -> StatsAnswer:
-    """Shows how many tickets were opened, how fast they were answered and closed, and which share of the
-    service level targets was met."""
+    """Shows how many tickets were opened, and how fast they were answered and closed.
+
+    Also which share of the service level targets was met.
+    """
     since_ms = query.since
     if since_ms is None:
         since_ms = clock.now_ms() - STATS_DAYS * DAY_MS

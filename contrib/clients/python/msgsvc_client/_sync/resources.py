@@ -298,12 +298,10 @@ class ChannelsShelfResource:
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> Paginator[models.ShelvedItemAnswer]:
-        """Lists what arrived on one of the project's own channels and could not be read or processed,
-        newest
+        """Lists what arrived on one of the project's own channels and could not be read or processed.
 
-        first.
-
-        Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
+        Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is
+        full.
 
         Arguments:
             name: The project's own channel, by its name.
@@ -4453,10 +4451,9 @@ class GatewaysResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.GatewayUrlAnswer:
-        """Replaces the secret in a gateway's URL; the new URL is returned once. The one before is
-        accepted for
+        """Replaces the secret in a gateway's URL; the new URL is returned once.
 
-        24 hours more; one that was replaced earlier no longer.
+        The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
 
         Arguments:
             gateway_id: The gateway's id.
@@ -4969,10 +4966,9 @@ class TicketsResource:
         since: str | datetime | None = None,
         timeout_s: float | None = None,
     ) -> models.StatsAnswer:
-        """Shows how many tickets were opened, how fast they were answered and closed, and which share of
-        the
+        """Shows how many tickets were opened, and how fast they were answered and closed.
 
-        service level targets was met.
+        Also which share of the service level targets was met.
 
         Arguments:
             since: Only tickets that were opened since; by default 30 days ago.

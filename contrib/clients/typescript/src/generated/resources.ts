@@ -813,9 +813,7 @@ export class ChannelsRequestsResource extends Resource {
 /** `client.channels.shelf`. */
 export class ChannelsShelfResource extends Resource {
   /**
-   * first.
-   *
-   * Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
+   * Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
    *
    * `GET /v1/channels/{name}/shelf`. Codes of its own: `bad_request`, `not_found`.
    */
@@ -3264,7 +3262,7 @@ export class GatewaysResource extends Resource {
   }
 
   /**
-   * 24 hours more; one that was replaced earlier no longer.
+   * The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
    *
    * `POST /v1/gateways/{gateway_id}/rotate-url`. Codes of its own: `bad_request`, `not_found`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -3573,7 +3571,7 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * service level targets was met.
+   * Also which share of the service level targets was met.
    *
    * `GET /v1/tickets/stats`
    */
