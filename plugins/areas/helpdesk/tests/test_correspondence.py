@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import OutgoingMessage, ReplyTarget
+from msgsvc_core.channels.shelf import Shelf, ShelvedItem
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
@@ -191,6 +192,38 @@ async def test_a_new_subject_is_no_comment_on_a_rating(desk: Desk, service: Serv
     await desk.hears("It is wrong", "Invoice")
 
     assert list(await desk.tickets()) == ["Order 7", "Invoice"]
+
+
+@pytest.mark.parametrize(
+    "marks", [{"Auto-Submitted": "auto-replied"}, {"Subject": "Out of office: Re: Order 7"}]
+)
+async def test_an_out_of_office_reply_reopens_no_ticket(
+    desk: Desk, service: Service, marks: dict[str, str]
+) -> None:
+    """It is set aside, where somebody can have it taken anyway."""
+    await desk.hears("It is late", "Order 7")
+    [ticket] = await listed(desk.client)
+    answer = await desk.answers(ticket, "We have sent it again")
+    await act(desk.client, ticket, "close")
+    asked = await desk.gets("How would you rate")
+    away = EmailMessage()
+    away["From"], away["To"] = "Ann <ann@people.example>", "news@shop.example"
+    away["Message-ID"], away["In-Reply-To"] = "<away@people.example>", answer.message_id
+    for name, value in {"Subject": "Re: Order 7", **marks}.items():
+        away[name] = value
+    away.set_content("I am back on Monday.")
+    desk.platform.deliver(away)
+
+    async def set_aside() -> list[ShelvedItem]:
+        async with service.db.read() as tx:
+            return await service.get(Shelf).page(tx, "mail", None, 10)
+
+    [item] = await until(set_aside)
+    found = await whole(desk.client, ticket)
+
+    assert (item.reason, item.kind) == ("automatic", "email")
+    assert found["status"] == "closed"
+    assert len(desk.ann.messages) == desk.ann.messages.index(asked) + 1
 
 
 def test_what_a_message_answers_is_stored_with_it() -> None:

@@ -1,6 +1,7 @@
 """A message's file for many recipients: downloaded once, and encoded beside the event loop."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from io import BytesIO
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -96,6 +98,24 @@ async def test_a_file_that_could_not_be_loaded_is_asked_for_again(
     await channel.send(ann.address, message.with_key("2"))
 
     assert host.answers == ["bill.pdf", "bill.pdf"]
+
+
+async def test_a_mail_with_a_file_is_composed_beside_the_event_loop(
+    channel: EmailChannel, platform: FakeMail, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def observed(*args: Any, **options: Any) -> bytes:
+        threads.append(threading.get_ident())
+        return composed(*args, **options)
+
+    monkeypatch.setattr("msgsvc_email.channel.composed", observed)
+    ann = platform.person("Ann")
+    bill = host.media("bill.pdf", b"%PDF-1.7")
+    await channel.send(ann.address, OutgoingMessage("Look", media=bill).with_key("1"))
+
+    assert len(ann.messages) == len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 def test_a_large_file_takes_a_recipient_little_of_the_processor() -> None:

@@ -23,7 +23,7 @@ from msgsvc_matrix.rooms import Members
 
 #: Types of messages whose text is theirs. A notice is what another bot says, and "must never be
 #: automatically responded to" (`m.notice`).
-TEXTS = frozenset({"m.text", "m.emote", "m.location"})
+TEXTS = frozenset({"m.text", "m.emote"})
 
 #: Types of messages that are for no person: of other bots, and of clients among themselves.
 UNSAID = frozenset({"m.notice", "m.key.verification.request"})
@@ -40,6 +40,9 @@ EVENT_TYPES = (
 #: The quoted message before a reply, as clients wrote it until version 1.13.
 _QUOTE = re.compile(r"(?:> [^\n]*(?:\n|$))+\n?")
 
+
+#: The point of a place (RFC 5870): latitude and longitude in degrees.
+_GEO_URI = re.compile(r"geo:(-?[\d.]{1,20}),(-?[\d.]{1,20})")
 
 #: No clock shows this time in milliseconds: a server of others may have named it.
 _NO_TIME_MS = 1 << 53
@@ -203,6 +206,9 @@ def _said(content: Mapping[str, Any], kind: str) -> tuple[str, tuple[ReceivedFil
     body = storable(body)
     if msgtype in TEXTS:
         return body, ()
+    if msgtype == "m.location":
+        point = _GEO_URI.match(str(content.get("geo_uri")))
+        return placeholders.place(*(point.groups() if point else (None, None)), body), ()
     if msgtype in UNSAID:
         return None
     if msgtype not in KINDS:
