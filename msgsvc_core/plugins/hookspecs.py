@@ -198,7 +198,11 @@ class HookSpecs:
 
     @hookspec
     def register_inbound(self) -> "Sequence[InboundRule]":
-        """Handlers of inbound updates: start payloads, buttons, commands, texts. Plain."""
+        """Handlers of inbound updates: start payloads, buttons, commands, texts. Plain.
+
+        If a handler raises, its transaction is rolled back, and the update is kept on the channel's shelf.
+        It is handled again when somebody has it taken anyway.
+        """
 
     # ---- observers ------------------------------------------------------------------------------
 
