@@ -1,7 +1,7 @@
 """An outgoing message: text in one of four formats, buttons, a file."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal
 
 from msgsvc_core.kernel.values import value_object
@@ -117,21 +117,14 @@ class OutgoingMessage:
             payload["media"] = _without_none(
                 type=self.media.type, url=self.media.url, filename=self.media.filename
             )
-        if self.silent:
-            payload["silent"] = True
-        if self.project_id is not None:
-            payload["project_id"] = self.project_id
-        if self.thread is not None:
-            payload["thread"] = self.thread
-        if self.recipient_only:
-            payload["recipient_only"] = True
+        for name, default in _AS_IS:
+            if (value := getattr(self, name)) != default:
+                payload[name] = value
         if self.in_reply_to is not None:
             payload["in_reply_to"] = {
                 "subject": self.in_reply_to.subject,
                 "refs": list(self.in_reply_to.refs),
             }
-        if self.by_person:
-            payload["by_person"] = True
         return payload
 
     @classmethod
@@ -144,13 +137,21 @@ class OutgoingMessage:
                 tuple(Button(**button) for button in row) for row in payload.get("buttons", ())
             ),
             media=Media(**media) if media else None,
-            silent=payload.get("silent", False),
-            project_id=payload.get("project_id"),
-            thread=payload.get("thread"),
-            recipient_only=payload.get("recipient_only", False),
             in_reply_to=ReplyTarget(target["subject"], tuple(target["refs"])) if target else None,
-            by_person=payload.get("by_person", False),
+            **{name: payload[name] for name, _default in _AS_IS if name in payload},
         )
+
+
+#: Fields whose JSON is written above; those that are set for each call are not stored.
+_WRITTEN = frozenset({"text", "format", "buttons", "media", "in_reply_to"})
+_NOT_STORED = frozenset({"key", "unsubscribe_url"})
+
+#: All other fields with their defaults: values of JSON, stored as they are unless they have their default.
+_AS_IS: tuple[tuple[str, Any], ...] = tuple(
+    (each.name, each.default)
+    for each in fields(OutgoingMessage)
+    if each.name not in _WRITTEN | _NOT_STORED
+)
 
 
 def _without_none(**values: Any) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.messages.content import (
     TEXT_EXAMPLE,
     ButtonAnswer,
-    ButtonsPart,
     MediaAnswer,
-    MediaPart,
-    TextPart,
+    MessageContent,
+    shown,
 )
 from msgsvc_core.messages.fields import (
     Awaited,
@@ -120,16 +119,16 @@ class _Delivery(ResponseModel):
 
 
 class MessageAnswer(
-    MediaPart[Annotated[MediaAnswer, Field(examples=[None])]],
-    ButtonsPart[list[list[ButtonAnswer]]],
-    TextPart[
+    MessageContent[
         Annotated[
             str,
             Field(
                 description="What the recipient sees; of a template, with its variables filled in.",
                 examples=[TEXT_EXAMPLE],
             ),
-        ]
+        ],
+        Annotated[MediaAnswer, Field(examples=[None])],
+        list[list[ButtonAnswer]],
     ],
     _Delivery,
 ):
@@ -192,8 +191,8 @@ class MessageAnswer(
 
     @classmethod
     def of(cls, message: Message) -> "MessageAnswer":
-        content = message.content
         return cls(
+            **shown(message.content),
             message_id=message.message_id,
             subscriber_id=message.subscriber_id,
             channel=message.channel,
@@ -201,11 +200,7 @@ class MessageAnswer(
             reason=reason_of(message.reason),
             error=message.error,
             attempts=message.attempts,
-            text=content.text,
-            format=content.format,
-            buttons=ButtonAnswer.rows_of(content),
-            media=MediaAnswer.of(content.media),
-            silent=content.silent,
+            silent=message.content.silent,
             permission=message.permission,
             batch_id=message.batch_id,
             job_id=message.job_id,

@@ -179,13 +179,12 @@ class EditBody(
 
     def changed(self, message: OutgoingMessage) -> OutgoingMessage:
         """The content of `message` after the edit."""
-        return replace(
-            message,
-            text=message.text if self.text is None else self.text,
-            format=message.format if self.format is None else self.format,
-            media=message.media if self.media is None else self.media.to_media(),
-            buttons=message.buttons if self.buttons is None else to_rows(self.buttons),
-        )
+        changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.media is not None:
+            changes["media"] = self.media.to_media()
+        if self.buttons is not None:
+            changes["buttons"] = to_rows(self.buttons)
+        return replace(message, **changes)
 
 
 class MessageQuery(PageQuery):

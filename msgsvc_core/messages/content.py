@@ -2,7 +2,7 @@
 
 The fields are the same for what a caller sends (`Content`), what a template holds in each language
 (`TemplateContent`), and what a recipient sees (`MessageAnswer`). Only the types of their values differ: they
-are the type arguments of the models below. Channels get an `OutgoingMessage`.
+are the type arguments of the models below. Channels get an `OutgoingMessage`, whose fields have their names.
 """
 
 from collections.abc import Callable, Iterable
@@ -281,17 +281,35 @@ def to_rows(rows: Iterable[Iterable[ButtonBody]]) -> tuple[tuple[Button, ...], .
     )
 
 
+#: Fields that an `OutgoingMessage` has as they are given.
+_AS_GIVEN = tuple(MessageContent.model_fields.keys() - {"text", "media", "buttons"})
+
+
 def to_message(
     content: MessageContent[Any, MediaBody, list[list[ButtonBody]]], text: str, *, silent: bool
 ) -> OutgoingMessage:
     """What a channel gets of a content with this text."""
     return OutgoingMessage(
         text=text,
-        format=content.format,
         buttons=to_rows(content.buttons),
         media=content.media.to_media() if content.media else None,
         silent=silent,
+        **{name: getattr(content, name) for name in _AS_GIVEN},
     )
+
+
+def shown(
+    message: OutgoingMessage,
+    *,
+    media: type[MediaAnswer] = MediaAnswer,
+    button: type[ButtonAnswer] = ButtonAnswer,
+) -> dict[str, Any]:
+    """The fields of `MessageContent` in a response that shows this message."""
+    return {
+        **{name: getattr(message, name) for name in MessageContent.model_fields},
+        "media": media.of(message.media),
+        "buttons": button.rows_of(message),
+    }
 
 
 class Content(MessageContent[MessageText, MediaBody, list[list[ButtonBody]]], RequestModel):

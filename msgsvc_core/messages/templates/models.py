@@ -24,6 +24,7 @@ from msgsvc_core.messages.content import (
     MediaAnswer,
     MessageContent,
     MessageMedia,
+    shown,
 )
 
 #: A template's key in the API.
@@ -233,10 +234,7 @@ class TemplateAnswer(
         return cls(
             key=stored.key,
             template_id=stored.template_id,
-            text=content.text,
-            format=content.format,
-            media=content.media,
-            buttons=content.buttons,
+            **{name: getattr(content, name) for name in MessageContent.model_fields},
             variables=variables,
             required_variables=required,
             created_at=to_rfc3339(stored.created_at_ms),
@@ -312,10 +310,7 @@ class PreviewMessage(
     ) -> "PreviewMessage":
         return cls(
             lang=lang,
-            text=message.text,
-            format=message.format,
-            media=PreviewMedia.of(message.media),
-            buttons=PreviewButton.rows_of(message),
+            **shown(message, media=PreviewMedia, button=PreviewButton),
             problems=problems,
         )
 

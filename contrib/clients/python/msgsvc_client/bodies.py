@@ -1023,14 +1023,16 @@ class ReplyBody(TypedDict, total=False):
 
     #: What the customer is told, or the note. Required without `canned`.
     text: str | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
+    #: File that is shown with the text.
+    media: MediaBody | None
     #: Key of a canned answer, instead of `text` and `format`.
     canned: str | None
     #: Variables of the canned answer.
     variables: Mapping[str, str | float | bool] | None
-    #: How `text` is marked up.
-    format: Literal["plain", "markdown", "html", "rich"]
-    #: A file that is shown with the text.
-    media: MediaBody | None
     #: An uploaded file, instead of `media`.
     file_id: str | None
     #: Whether it is a note for agents, which the customer never sees.

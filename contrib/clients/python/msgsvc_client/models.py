@@ -3265,10 +3265,10 @@ class MessageAnswer(Model):
     #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
     #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
-    #: Rows of buttons under the message, from top to bottom.
-    buttons: list[list[ButtonAnswer]]
     #: File that is shown with the text.
     media: MediaAnswer | None
+    #: Rows of buttons under the message, from top to bottom.
+    buttons: list[list[ButtonAnswer]]
     #: Whether it is delivered without a notification sound.
     silent: bool
     #: Permission that the recipient must have granted on delivery; null if none is needed.
@@ -3316,8 +3316,8 @@ class MessageAnswer(Model):
             attempts=data["attempts"],
             text=data["text"],
             format=data["format"],
-            buttons=[[ButtonAnswer.from_data(each1) for each1 in each] for each in data["buttons"]],
             media=optional(data.get("media"), MediaAnswer.from_data),
+            buttons=[[ButtonAnswer.from_data(each1) for each1 in each] for each in data["buttons"]],
             silent=data["silent"],
             permission=data.get("permission"),
             batch_id=data.get("batch_id"),

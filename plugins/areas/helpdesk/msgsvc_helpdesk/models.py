@@ -1,6 +1,7 @@
 """Tickets, their messages and actors: domain types and request bodies."""
 
 import re
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -10,11 +11,11 @@ from msgsvc_core.api.endpoint import Query, RequestModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs, NamedByExternalId, NamedById
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.content.outgoing import Format, Media
+from msgsvc_core.content.outgoing import Format, Media, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.errors import BadRequest, InvalidValue
 from msgsvc_core.kernel.values import value_object, whole_number
-from msgsvc_core.messages.content import MediaBody, MessageText
+from msgsvc_core.messages.content import MediaBody, MediaPart, MessageText, TextPart
 from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]
@@ -243,12 +244,11 @@ class CustomerMessage:
 
 @value_object
 class AgentReply:
-    """An agent's text: a reply to the customer, or a note."""
+    """What an agent writes: a reply to the customer, or a note. `file_id` is a stored file in place of the
+    content's."""
 
-    text: str
+    content: OutgoingMessage
     internal: bool = False
-    format: Format = "plain"
-    media: MediaBody | None = None
     file_id: str | None = None
     #: The ticket's status afterwards, unless this is a note.
     status: Literal["open", "pending", "closed"] = "pending"
@@ -344,7 +344,7 @@ class OpenTicketBody(RequestModel):
         return self
 
 
-class ReplyBody(RequestModel):
+class ReplyBody(MediaPart[MediaBody], TextPart[MessageText | None], RequestModel):
     """A reply to the customer, or with `internal` a note that they never see."""
 
     model_config = ConfigDict(
@@ -368,8 +368,6 @@ class ReplyBody(RequestModel):
     variables: Variables | None = Field(
         None, description="Variables of the canned answer.", examples=[{"name": "Ann", "days": 2}]
     )
-    format: Format = Field("plain", description="How `text` is marked up.")
-    media: MediaBody | None = Field(None, description="A file that is shown with the text.")
     file_id: str | None = Field(
         None, description="An uploaded file, instead of `media`.", examples=[examples.FILE_ID]
     )
@@ -406,6 +404,13 @@ class ReplyBody(RequestModel):
         if self.internal and self.status != "pending":
             raise wrong_field("status", "can't stand beside internal: a note changes nothing")
         return self
+
+    def to_reply(self, canned: OutgoingMessage | None = None) -> AgentReply:
+        """The reply; `canned` is the rendered canned answer of a body that names one."""
+        content = canned or OutgoingMessage(self.text or "", format=self.format)
+        if self.media is not None:
+            content = replace(content, media=self.media.to_media())
+        return AgentReply(content, internal=self.internal, file_id=self.file_id, status=self.status)
 
 
 class CustomerReplyBody(RequestModel):

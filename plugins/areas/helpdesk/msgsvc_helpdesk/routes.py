@@ -27,7 +27,6 @@ from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
     Actor,
-    AgentReply,
     AssignBody,
     CustomerMessage,
     CustomerReplyBody,
@@ -171,23 +170,15 @@ async def reply_to_ticket(
     status.
     """
     tickets = all_tickets
-    text, text_format = body.text or "", body.format
+    canned = None
     if body.canned is not None:
         lang = await tickets.lang_of(ctx.tx, ctx.project_id, ticket_id)
         content = await canned_answers.render(
             ctx.tx, ctx.project_id, body.canned, body.variables or {}, lang
         )
-        text, text_format = content.text, content.format
-    said = AgentReply(
-        text=text,
-        internal=body.internal,
-        format=text_format,
-        media=body.media,
-        file_id=body.file_id,
-        status=body.status,
-    )
+        canned = content.to_message()
     ticket, entry = await tickets.reply(
-        ctx.tx, ctx.project_id, ticket_id, said, Actor("agent", body.member_id)
+        ctx.tx, ctx.project_id, ticket_id, body.to_reply(canned), Actor("agent", body.member_id)
     )
     brought = await _messages_of(ctx, messages, [entry])
     shown = TicketEntryAnswer.of(entry, brought.get(entry.message_id or ""))

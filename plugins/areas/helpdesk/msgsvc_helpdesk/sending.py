@@ -1,6 +1,6 @@
 """Sends agents' replies to the customers of tickets."""
 
-from typing import Any
+from dataclasses import replace
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.buttons.fallbacks import close_question
@@ -58,16 +58,12 @@ class ReplySender:
         if customer is None or customer.status != "active":
             what = "gone" if customer is None else customer.status
             raise Conflict("the customer can't be reached: they are {status}", status=what)
-        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": reply.text}
-        body["format"] = reply.format
-        if reply.media is not None:
-            body["media"] = reply.media
-        elif reply.file_id is not None:
+        content = reply.content
+        if reply.file_id is not None:
             file = await self._files.get(tx, ticket.project_id, reply.file_id)
             if not file.is_ready:
                 raise Conflict("the file is {status}", field="file_id", status=file.status)
-            media = self._files.media(file)
-            body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
+            content = replace(content, media=self._files.media(file))
         # Where people answer in words, a number is from now on said to the agent.
         await close_question(tx, customer.bot, customer.chat_id)
         thread = await thread_store.find_of(
@@ -76,7 +72,7 @@ class ReplySender:
         message = await self._messages.queue(
             tx,
             ticket.project_id,
-            validate(SendBody, body),
+            validate(SendBody, {"subscriber_id": ticket.subscriber_id, **content.to_payload()}),
             thread=thread,
             in_reply_to=await self._correspondence.reply_target(
                 tx, ticket, customer.bot, customer.chat_id

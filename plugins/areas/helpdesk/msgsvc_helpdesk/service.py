@@ -258,12 +258,12 @@ class Tickets(TicketChanges):
             await self.check_agent(tx, project_id, actor.member_id, "member_id")
         ticket = await self.lock(tx, project_id, ticket_id)
         if reply.internal:
-            self.check_text(reply.text, reply.format)
+            self.check_text(reply.content.text, reply.content.format)
             entry = await self._insert_reply(tx, ticket, reply, actor, None)
             return await self._write(tx, ticket, {}), entry
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
-        self.check_text(reply.text, reply.format)
+        self.check_text(reply.content.text, reply.content.format)
         message_id = None
         if not ticket.is_virtual:
             by_person = actor.member_id is not None
@@ -276,7 +276,7 @@ class Tickets(TicketChanges):
         if ticket.first_response_at_ms is None:
             changes["first_response_at_ms"] = now_ms
         ticket = await self._write(tx, ticket, changes)
-        await self.emit(tx, ticket, names.REPLIED, {"author": "agent", "text": reply.text})
+        await self.emit(tx, ticket, names.REPLIED, {"author": "agent", "text": reply.content.text})
         return await self._set_status(tx, ticket, reply.status), entry
 
     async def merge(
@@ -442,9 +442,9 @@ class Tickets(TicketChanges):
             author="agent",
             member_id=actor.member_id,
             internal=reply.internal,
-            text=reply.text,
-            format=reply.format,
-            media=reply.media and reply.media.to_media(),
+            text=reply.content.text,
+            format=reply.content.format,
+            media=reply.content.media,
             message_id=message_id,
             file_ids=await self._retain_files(tx, ticket.project_id, files),
         )

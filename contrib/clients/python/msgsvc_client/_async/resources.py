@@ -5040,10 +5040,10 @@ class AsyncTicketsResource:
         ticket_id: str,
         *,
         text: str | NotGiven | None = NOT_GIVEN,
-        canned: str | NotGiven | None = NOT_GIVEN,
-        variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         media: bodies.MediaBody | NotGiven | None = NOT_GIVEN,
+        canned: str | NotGiven | None = NOT_GIVEN,
+        variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         file_id: str | NotGiven | None = NOT_GIVEN,
         internal: bool | NotGiven = NOT_GIVEN,
         member_id: str | NotGiven | None = NOT_GIVEN,
@@ -5061,10 +5061,12 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             text: What the customer is told, or the note. Required without `canned`.
+            format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
+                of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
+                messengers without them show as lines.
+            media: File that is shown with the text.
             canned: Key of a canned answer, instead of `text` and `format`.
             variables: Variables of the canned answer.
-            format: How `text` is marked up.
-            media: A file that is shown with the text.
             file_id: An uploaded file, instead of `media`.
             internal: Whether it is a note for agents, which the customer never sees.
             member_id: The member who replies; by default nobody by name.
@@ -5082,10 +5084,10 @@ class AsyncTicketsResource:
         call = call.with_json(
             {
                 "text": text,
-                "canned": canned,
-                "variables": variables,
                 "format": format,
                 "media": media,
+                "canned": canned,
+                "variables": variables,
                 "file_id": file_id,
                 "internal": internal,
                 "member_id": member_id,

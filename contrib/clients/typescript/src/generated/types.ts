@@ -2604,10 +2604,10 @@ export interface MessageAnswer {
    * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
    */
   format: "plain" | "markdown" | "html" | "rich";
-  /** Rows of buttons under the message, from top to bottom. */
-  buttons: Array<Array<ButtonAnswer>>;
   /** File that is shown with the text. */
   media: MediaAnswer | null;
+  /** Rows of buttons under the message, from top to bottom. */
+  buttons: Array<Array<ButtonAnswer>>;
   /** Whether it is delivered without a notification sound. */
   silent: boolean;
   /** Permission that the recipient must have granted on delivery; null if none is needed. */
@@ -3616,14 +3616,17 @@ export interface ReplyAnswer {
 export interface ReplyBody {
   /** What the customer is told, or the note. Required without `canned`. */
   text?: string | null | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
+  /** File that is shown with the text. */
+  media?: MediaBody | null | undefined;
   /** Key of a canned answer, instead of `text` and `format`. */
   canned?: string | null | undefined;
   /** Variables of the canned answer. */
   variables?: Record<string, string | number | boolean> | null | undefined;
-  /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** A file that is shown with the text. */
-  media?: MediaBody | null | undefined;
   /** An uploaded file, instead of `media`. */
   file_id?: string | null | undefined;
   /** Whether it is a note for agents, which the customer never sees. */

@@ -75,7 +75,9 @@ class Answering:
             async with ctx.tx.savepoint():
                 await self._claim_if_unassigned(ctx.tx, seat, ticket)
                 if text.strip() and not files:
-                    await self._reply(ctx.tx, seat, ticket, AgentReply(text.replace("\0", "")))
+                    await self._reply(
+                        ctx.tx, seat, ticket, AgentReply(OutgoingMessage(text.replace("\0", "")))
+                    )
         except ApiError as error:
             await ctx.reply(OutgoingMessage(self.refusal(_, error)))
             return
@@ -118,7 +120,9 @@ class Answering:
         if refused is not None:
             return _nobody_got_it(_, refused)
         # No message is without words: one that is a file alone is called by its name.
-        said = AgentReply(text.strip() or one_line(file.filename), file_id=file.file_id)
+        said = AgentReply(
+            OutgoingMessage(text.strip() or one_line(file.filename)), file_id=file.file_id
+        )
         try:
             async with tx.savepoint():
                 await self._reply(tx, seat, ticket, said)

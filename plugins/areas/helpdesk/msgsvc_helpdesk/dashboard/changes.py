@@ -15,7 +15,6 @@ from msgsvc_helpdesk.dashboard.inbox import FILTERS, TicketList
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
-    AgentReply,
     AssignBody,
     MergeBody,
     PriorityBody,
@@ -61,10 +60,7 @@ async def reply(page: PageContext, files: Files, tickets: Tickets, members: Memb
         text_format = page.form.text("format", "plain")
         body = {"text": text, "format": text_format, "file_id": file_id, "status": then}
         wanted = validate(ReplyBody, body)
-        said = AgentReply(
-            wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
-        )
-        await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+        await tickets.reply(page.tx, page.project_id, ticket.ticket_id, wanted.to_reply(), actor)
     return _back(page, ticket, page._("The answer is being sent."))
 
 
@@ -81,8 +77,7 @@ async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirec
     if not text:
         raise ValidationFailed(page._("Write the note first."))
     wanted = validate(ReplyBody, {"text": text, "internal": True})
-    said = AgentReply(wanted.text or "", internal=True)
-    await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
+    await tickets.reply(page.tx, page.project_id, ticket.ticket_id, wanted.to_reply(), actor)
     return _back(page, ticket, page._("The note is saved."))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, MessageEdited, MessageReceived
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.files.fetching import JOB as FETCH
 from msgsvc_core.jobs import NewJob
@@ -119,7 +120,9 @@ async def test_a_reply_to_an_answer_names_the_ticket_that_it_is_about(
     core: MemoryCore, tx: Tx
 ) -> None:
     older = await add_ticket(core, tx)
-    await core.get(Tickets).reply(tx, PROJECT, older.ticket_id, AgentReply("Here"), API)
+    await core.get(Tickets).reply(
+        tx, PROJECT, older.ticket_id, AgentReply(OutgoingMessage("Here")), API
+    )
     await tx.execute("UPDATE core_messages SET status = 'sent', message_ref = 'm4'")
     core.clock.advance(60)
     newer = await add_ticket(core, tx)

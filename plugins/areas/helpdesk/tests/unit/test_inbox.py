@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.api.pagination import next_cursor
-from msgsvc_core.content.outgoing import Media
+from msgsvc_core.content.outgoing import Media, OutgoingMessage
 from msgsvc_core.db import DatabaseUnavailable, Tx
 from msgsvc_core.jobs import JobSpec, NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
@@ -253,7 +253,9 @@ async def test_what_was_said_is_shown_with_who_said_it_and_whether_it_arrived(
     mia, ticket = await hire(core, tx), await add_ticket(core, tx)
     await add_entry(core, tx, ticket)
     mias = Actor("agent", mia.member_id)
-    await core.get(Tickets).reply(tx, PROJECT, ticket.ticket_id, AgentReply("Here"), mias)
+    await core.get(Tickets).reply(
+        tx, PROJECT, ticket.ticket_id, AgentReply(OutgoingMessage("Here")), mias
+    )
     shown = await core.get(Conversations).page(await open_page(core, tx), ticket)
 
     asked, answered = shown.entries

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels.buttons import offers
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, NotFound, ValidationFailed
@@ -139,7 +140,11 @@ async def test_an_answer_to_an_older_ticket_goes_on_with_that(
     older = await add_ticket(core, tx)
     foreign = await add_ticket(core, tx, subscriber_id="sub_2")
     answers = [
-        (await tickets.reply(tx, PROJECT, each.ticket_id, AgentReply("Here"), API))[1].message_id
+        (
+            await tickets.reply(
+                tx, PROJECT, each.ticket_id, AgentReply(OutgoingMessage("Here")), API
+            )
+        )[1].message_id
         for each in (foreign, older)
     ]
     core.clock.advance(60)
@@ -201,7 +206,9 @@ async def test_a_reply_is_sent_charged_and_ends_the_waiting(
     core: MemoryCore, tx: Tx, tickets: Tickets, billing: Billing
 ) -> None:
     reported = await add_ticket(core, tx, told_waiting_at_ms=5)
-    ticket, entry = await tickets.reply(tx, PROJECT, reported.ticket_id, AgentReply("Here"), API)
+    ticket, entry = await tickets.reply(
+        tx, PROJECT, reported.ticket_id, AgentReply(OutgoingMessage("Here")), API
+    )
 
     [message] = await core.messages_queued(tx)
     assert (message.content.text, message.message_id) == ("Here", entry.message_id)
@@ -218,7 +225,7 @@ async def test_a_reply_is_sent_charged_and_ends_the_waiting(
 async def test_a_note_is_no_answer_and_costs_nothing(
     core: MemoryCore, tx: Tx, tickets: Tickets, billing: Billing
 ) -> None:
-    note = AgentReply("He is rude", internal=True)
+    note = AgentReply(OutgoingMessage("He is rude"), internal=True)
     closed = await add_ticket(core, tx, status="closed")
     ticket, entry = await tickets.reply(tx, PROJECT, closed.ticket_id, note, API)
 
@@ -229,7 +236,7 @@ async def test_a_note_is_no_answer_and_costs_nothing(
 async def test_a_closed_ticket_takes_no_answer(core: MemoryCore, tx: Tx, tickets: Tickets) -> None:
     closed = await add_ticket(core, tx, status="closed")
     with pytest.raises(Conflict, match="closed"):
-        await tickets.reply(tx, PROJECT, closed.ticket_id, AgentReply("Hi"), API)
+        await tickets.reply(tx, PROJECT, closed.ticket_id, AgentReply(OutgoingMessage("Hi")), API)
 
     assert await core.messages_queued(tx) == []
 
@@ -241,7 +248,7 @@ async def test_an_answer_that_nobody_pays_for_is_refused(
     billing.refused.add(OPERATION)
 
     with pytest.raises(BillingBlocked):
-        await tickets.reply(tx, PROJECT, ticket.ticket_id, AgentReply("Hi"), API)
+        await tickets.reply(tx, PROJECT, ticket.ticket_id, AgentReply(OutgoingMessage("Hi")), API)
 
 
 async def test_the_first_who_claims_a_ticket_has_it(
@@ -452,7 +459,7 @@ async def test_who_can_not_be_reached_is_sent_nothing(
         await core.person(tx, "sub_2", status=status)
     ticket = await add_ticket(core, tx, subscriber_id="sub_2")
     with pytest.raises(Conflict, match=f"they are {why}"):
-        await tickets.reply(tx, PROJECT, ticket.ticket_id, AgentReply("Hi"), API)
+        await tickets.reply(tx, PROJECT, ticket.ticket_id, AgentReply(OutgoingMessage("Hi")), API)
 
     assert await core.messages_queued(tx) == []
     assert await entries_of(core, tx, ticket) == []
@@ -464,7 +471,9 @@ async def test_a_number_is_from_now_on_said_to_the_agent(
     ticket = await add_ticket(core, tx)
     for chat in ("chat 1", "chat 2"):
         await offers.save(tx, "messenger_a", chat, offer_id="o1", sealed="", now_ms=1)
-    await tickets.reply(tx, PROJECT, ticket.ticket_id, AgentReply("Which one, 1 or 2?"), API)
+    await tickets.reply(
+        tx, PROJECT, ticket.ticket_id, AgentReply(OutgoingMessage("Which one, 1 or 2?")), API
+    )
 
     asked = [await offers.is_asked(tx, "messenger_a", chat) for chat in ("chat 1", "chat 2")]
     assert asked == [False, True]
@@ -478,7 +487,11 @@ async def test_a_file_that_is_not_here_yet_is_not_sent(
 
     with pytest.raises(Conflict, match="the file is pending"):
         await tickets.reply(
-            tx, PROJECT, ticket.ticket_id, AgentReply("Look", file_id=file.file_id), API
+            tx,
+            PROJECT,
+            ticket.ticket_id,
+            AgentReply(OutgoingMessage("Look"), file_id=file.file_id),
+            API,
         )
 
 
