@@ -13,6 +13,7 @@ from msgsvc_core.api.endpoint import RequestModel, Router
 from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.sections import Section
 from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.dashboard import Nav, Pages
 from msgsvc_core.db import MigrationSource
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
@@ -78,8 +79,10 @@ async def work(ctx: Any, jobs: Any) -> None:
     """A job's."""
 
 
-def endpoints(path: str = "/v1/shop", handler: Any = shop_things, errors: Any = ()) -> Any:
-    router = Router(area="shop")
+def endpoints(
+    path: str = "/v1/shop", handler: Any = shop_things, errors: Any = (), description: str = ""
+) -> Any:
+    router = Router(area="shop", description=description)
     router.get(path, errors=errors)(handler)
     return router.endpoints
 
@@ -101,6 +104,12 @@ def settings(name: str = "shop", default: Any = 1, description: str | None = "On
         "one": Field(default, description=description),
     }
     return SettingsSection(name, type("ShopSettings", (Section,), namespace))
+
+
+def shop_page() -> Pages:
+    pages = Pages("shop", package=__name__)
+    pages.get("/shop", access="project:read", nav=Nav("Shop", icon="list", group="intake"))(obey)
+    return pages
 
 
 def command(about: str) -> InboundRule:
@@ -170,6 +179,15 @@ BROKEN: Sequence[tuple[str, dict[str, Any]]] = [
     ("its_commands_say_in_a_line_what_they_are_for", {"register_inbound": [command("x" * 65)]}),
     ("its_commands_say_in_a_line_what_they_are_for", {"register_inbound": [command("x\ny")]}),
     ("its_texts_are_translated", {"register_locale": Path("/nowhere")}),
+    (
+        "its_texts_are_translated",
+        {"register_events": [EventSpec("shop.closed", "The shop has closed.", Answer)]},
+    ),
+    (
+        "its_texts_are_translated",
+        {"register_endpoints": endpoints(description="What the shop sells.")},
+    ),
+    ("its_texts_are_translated", {"register_dashboard": [shop_page()]}),
     ("it_loads_alone_and_the_service_is_ready", {"on_start": RuntimeError("not alone")}),
 ]
 

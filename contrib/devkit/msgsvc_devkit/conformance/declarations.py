@@ -117,7 +117,7 @@ class Declarations:
 
     def test_its_texts_are_translated(self, loaded: Service) -> None:
         folders = loaded.plugins.hook.register_locale()
-        used = self._texts()
+        used = self._texts() | self._declared_texts(loaded)
         if not folders:
             assert not used, (
                 f"texts for people, and no register_locale: {sorted(used)[:5]}; people read"
@@ -156,6 +156,15 @@ class Declarations:
     def _events(self) -> Iterable[EventSpec]:
         register = getattr(type(self).plugin, "register_events", None)
         return register() if register else ()
+
+    def _declared_texts(self, loaded: Service) -> set[str]:
+        """Texts for users that are no calls of `_`: the dashboard translates them where it shows them."""
+        areas = [area for areas in loaded.plugins.hook.register_dashboard() for area in areas]
+        return {
+            *(spec.meaning for spec in self._events()),
+            *(each.area_description for each in self._endpoints(loaded) if each.area_description),
+            *(page.nav.title for area in areas for page in area.pages if page.nav is not None),
+        }
 
     def _texts(self) -> set[str]:
         """Texts for users in code and templates, by calls of `_`: the package's, or the object's own file."""
