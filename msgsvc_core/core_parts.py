@@ -11,7 +11,7 @@ from msgsvc_core.billing import BillingGate, Plan
 from msgsvc_core.bulk_actions.part import PART as BULK_ACTIONS
 from msgsvc_core.channels import Channels
 from msgsvc_core.channels.part import PART as CHANNELS
-from msgsvc_core.config.sections import Section, raised_limits
+from msgsvc_core.config.sections import Section, limit_titles, raised_limits
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard.part import PART as DASHBOARD
 from msgsvc_core.db import Database, Row, Tx
@@ -161,6 +161,7 @@ def _overview(
         projects=projects,
         limits=settings.limits,
         limits_of_plugins=raised_limits(sections),
+        limit_titles=limit_titles(sections),
         plan_of=billing.plan_of,
         channels_of=channels.list_for_project,
     )

@@ -160,6 +160,10 @@ async def _unbound(*_arguments: Any, **_named: Any) -> Any:
 #: Groups of areas, as those of the dashboard's navigation.
 AreaGroup = Literal["people", "sending", "sign_in", "intake", "developers", "project", "other"]
 
+#: What a key is made for if its scopes are not chosen one by one: a server that sends messages, or a site
+#: whose users sign in.
+KeyPurpose = Literal["send", "sign_in"]
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -173,6 +177,8 @@ class Endpoint:
     area_description: str = ""
     #: The group of areas among which people find it.
     area_group: AreaGroup = "other"
+    #: The purpose of a key that has the area among its scopes; None if the area has to be chosen by name.
+    key_purpose: KeyPurpose | None = None
     status: int = 200
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
@@ -198,6 +204,9 @@ class Endpoint:
     #: What takes long and needs no transaction: it gets what the request has, before there is one, and the
     #: handler gets its result as `prepared`, with the parameters of the path.
     prepare: HandlerFunction | None = None
+    #: Its place among the requests that people try a new key with: the dashboard shows the first that the key
+    #: opens. None for other requests.
+    first_call: int | None = None
     #: The handler with its objects filled in; set by `bound`, as `call_prepare` is.
     call: HandlerFunction = _unbound
     call_prepare: HandlerFunction = _unbound
@@ -274,8 +283,8 @@ def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
 class Router:
     """Collects the endpoints of one area. `area` is also the required API key scope; with `owners_only`,
     keys created by a non-owner are rejected. `description` says in a sentence what the area is about, in the
-    plugin's texts, and `group` among which others it is found; of several routers of an area, one needs
-    them."""
+    plugin's texts, `group` among which others it is found, and `key_purpose` which keys have it as a scope
+    without being asked; of several routers of an area, one needs them."""
 
     def __init__(
         self,
@@ -283,9 +292,11 @@ class Router:
         *,
         description: str = "",
         group: AreaGroup = "other",
+        key_purpose: KeyPurpose | None = None,
         owners_only: bool = False,
     ) -> None:
         self.area = area
+        self.key_purpose = key_purpose
         self.description = description
         self.group = group
         self.owners_only = owners_only
@@ -301,6 +312,7 @@ class Router:
                     self.area,
                     self.description,
                     self.group,
+                    self.key_purpose,
                     owners_only=self.owners_only,
                     **options,
                 )
@@ -311,7 +323,8 @@ class Router:
 
     def get(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of a response other
-        than JSON), `more_media_types` and `error_pages` (see `Endpoint`), and an `example` of it."""
+        than JSON), `more_media_types` and `error_pages` (see `Endpoint`), an `example` of it, and
+        `first_call` (its place among the requests that people try a new key with)."""
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:

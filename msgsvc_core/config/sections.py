@@ -1,6 +1,7 @@
 """Base class of settings sections, and the core's sections on access, outbound calls and jobs."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.optional import check_installed
 from msgsvc_core.config.urls import check_broker_url
+from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.kernel.phone import check_country
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.networks import Networks
@@ -36,6 +38,25 @@ def own_users_value(field: FieldInfo) -> Any:
     """The value of a limit for an operator's own users; None if the default suits everybody."""
     extra = field.json_schema_extra
     return extra.get(OWN_USERS) if isinstance(extra, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTitle:
+    """What the dashboard calls a limit, with the owner's texts. It annotates a field marked by `OWN_USERS`:
+    `forms_per_project: Annotated[int, LimitTitle(lambda _: _("Forms"))]`."""
+
+    title: Title
+
+
+def limit_titles(sections: Mapping[str, Section]) -> dict[str, Title]:
+    """The titles of the limits of `raised_limits`, by the same names; a limit may have none."""
+    return {
+        f"{name}.{field_name}": each.title
+        for name, section in sections.items()
+        for field_name, field in type(section).model_fields.items()
+        for each in field.metadata
+        if isinstance(each, LimitTitle)
+    }
 
 
 def raised_limits(sections: Mapping[str, Section]) -> dict[str, int]:

@@ -5,7 +5,14 @@ from msgsvc_core.dashboard.answers import Download, Redirect, Render
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.declared import Card, Nav, Page, Pages
 from msgsvc_core.dashboard.lists import ListWalk
-from msgsvc_core.dashboard.overview_parts import EventChart, EventSeries, EventTile, Figure, Problem
+from msgsvc_core.dashboard.overview_parts import (
+    EventChart,
+    EventSeries,
+    EventTile,
+    Figure,
+    FirstStep,
+    Problem,
+)
 from msgsvc_core.dashboard.posted import PostedFile, PostedForm
 from msgsvc_core.dashboard.searching import Hit
 
@@ -18,6 +25,7 @@ __all__ = [
     "EventSeries",
     "EventTile",
     "Figure",
+    "FirstStep",
     "Hit",
     "ListWalk",
     "Nav",

@@ -29,7 +29,7 @@ from typing import Any, Generic, Literal, TypeVar
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
-from msgsvc_core.dashboard.overview_parts import EventChart, EventTile, Figure, Problem
+from msgsvc_core.dashboard.overview_parts import EventChart, EventTile, Figure, FirstStep, Problem
 from msgsvc_core.dashboard.searching import Hit
 from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.kernel.providers import Providers, provided_kinds, takes
@@ -157,6 +157,8 @@ class Pages:
     #: Counts of events that the overview shows by period.
     tiles: list[EventTile] = field(default_factory=list)
     charts: list[EventChart] = field(default_factory=list)
+    #: What a new project does first, after the steps of the dashboard's own.
+    first_steps: list[FirstStep] = field(default_factory=list)
 
     def bound(self, providers: Providers) -> "Pages":
         """The pages with their handlers' objects filled in. Raises `NotProvided`."""

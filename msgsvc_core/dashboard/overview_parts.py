@@ -53,6 +53,22 @@ class EventTile:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstStep:
+    """A step that a new project is asked to take. It is done once an event of that name has happened.
+
+    `path` is the page where it is done, and `action` the label of the link to it. The overview shows the
+    steps until all are done.
+    """
+
+    title: Title
+    text: Title
+    event: str
+    path: str
+    action: Title
+    order: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class EventSeries:
     """One colour of a chart: the events of a name, by day or hour."""
 

@@ -74,7 +74,7 @@ class EventList(ResponseModel):
     next_cursor: NextCursor
 
 
-@router.get("/v1/events", errors=(BadRequest,))
+@router.get("/v1/events", errors=(BadRequest,), first_call=70)
 async def list_events(ctx: Context, query: EventQuery) -> EventList:
     """Lists what happened in the project, newest first.
 

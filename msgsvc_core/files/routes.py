@@ -11,7 +11,10 @@ from msgsvc_core.files.streaming import FILE_TYPES, stream
 from msgsvc_core.kernel.errors import Conflict, NotFound
 
 router = Router(
-    area="files", description="Files for messages, and files that people sent.", group="sending"
+    area="files",
+    description="Files for messages, and files that people sent.",
+    group="sending",
+    key_purpose="send",
 )
 
 

@@ -21,6 +21,7 @@ router = Router(
     area="messages",
     description="Messages to one subscriber, or to up to 500 with one request, and their delivery.",
     group="sending",
+    key_purpose="send",
 )
 
 
@@ -37,6 +38,7 @@ router = Router(
         InvalidExternalId,
         Conflict,
     ),
+    first_call=10,
 )
 async def send(
     ctx: Context, body: SendBody, billing: BillingGate, messages: Messages
@@ -50,7 +52,7 @@ async def send(
     return SendAnswer(message_id=message.message_id)
 
 
-@router.get("/v1/messages", errors=(BadRequest,))
+@router.get("/v1/messages", errors=(BadRequest,), first_call=60)
 async def list_messages(ctx: Context, query: MessageQuery, messages: Messages) -> MessageList:
     """Lists the project's messages, newest first."""
     found = await messages.page(ctx.tx, ctx.project_id, query)

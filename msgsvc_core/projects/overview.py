@@ -6,6 +6,7 @@ from typing import Protocol
 from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.i18n import Title
 from msgsvc_core.projects.models import ChannelAnswer, LimitsAnswer, ProjectAnswer
 from msgsvc_core.projects.service import Projects
 
@@ -43,7 +44,8 @@ class ProjectChannel(Protocol):
 class ProjectOverview:
     """The data of `GET /v1/project`.
 
-    `limits_of_plugins` are values by the names of their settings. `plan_of` returns the plan of a project,
+    `limits_of_plugins` are values by the names of their settings, `limit_titles` what pages call them.
+    `plan_of` returns the plan of a project,
     None without billing; `channels_of` lists its channels.
     """
 
@@ -53,11 +55,13 @@ class ProjectOverview:
         projects: Projects,
         limits: LimitSettings,
         limits_of_plugins: Mapping[str, int],
+        limit_titles: Mapping[str, Title],
         plan_of: Callable[[Tx, str], Awaitable[NamedPlan | None]],
         channels_of: Callable[[str], Iterable[ProjectChannel]],
     ) -> None:
         self._projects = projects
         self.limits = LimitsAnswer.of(limits, limits_of_plugins)
+        self.limit_titles = limit_titles
         self._plan_of = plan_of
         self._channels_of = channels_of
 

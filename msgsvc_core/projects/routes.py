@@ -13,7 +13,7 @@ router = Router(
 )
 
 
-@router.get("/v1/project")
+@router.get("/v1/project", first_call=40)
 async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
     """Shows the project of the API key, its limits and its channels."""
     return await overview.get(ctx.tx, ctx.project_id)

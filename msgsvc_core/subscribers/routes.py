@@ -37,7 +37,7 @@ tags_router = Router(area="subscribers")
 permissions_router = Router(area="subscribers")
 
 
-@router.get("/v1/subscribers", errors=(BadRequest,))
+@router.get("/v1/subscribers", errors=(BadRequest,), first_call=50)
 async def list_subscribers(
     ctx: Context, query: SubscriberQuery, subscribers: Subscribers
 ) -> SubscriberList:

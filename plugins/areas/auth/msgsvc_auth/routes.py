@@ -28,10 +28,15 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound, RateLimitProject
 
-router = Router(area="auth", description="Sign-in through a messenger.", group="sign_in")
+router = Router(
+    area="auth",
+    description="Sign-in through a messenger.",
+    group="sign_in",
+    key_purpose="sign_in",
+)
 
 
-@router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
+@router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject), first_call=20)
 async def create_session(
     ctx: Context,
     body: SessionBody,

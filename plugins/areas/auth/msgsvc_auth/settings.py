@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msgsvc_core.config.sections import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, LimitTitle, Section
 
 #: A site as browsers name it: nothing else may stand in a content security policy.
 Site = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?$")]
@@ -24,7 +24,7 @@ class AuthSettings(Section):
         description="Seconds for which a code can be exchanged.",
     )
     # Decision 0075.
-    sessions_per_hour: int = Field(
+    sessions_per_hour: Annotated[int, LimitTitle(lambda _: _("Sign-ins per hour"))] = Field(
         5,
         ge=1,
         description="Sessions per project in any 3600 seconds.",

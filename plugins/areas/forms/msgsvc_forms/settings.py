@@ -1,15 +1,17 @@
 """The section `[forms]` of the configuration."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from msgsvc_core.config.sections import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, LimitTitle, Section
 
 
 class FormsSettings(Section):
     """Limits of forms, how long what was sent in is kept, and patience in conversations."""
 
     # Decision 0075.
-    forms_per_project: int = Field(
+    forms_per_project: Annotated[int, LimitTitle(lambda _: _("Forms"))] = Field(
         10,
         ge=1,
         description="Forms of one project.",

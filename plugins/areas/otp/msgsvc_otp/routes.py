@@ -31,7 +31,7 @@ from msgsvc_otp.models import (
 from msgsvc_otp.payloads import request_payload
 from msgsvc_otp.service import OneTimeCodes
 
-router = Router(area="otp", description="One-time codes.", group="sign_in")
+router = Router(area="otp", description="One-time codes.", group="sign_in", key_purpose="sign_in")
 
 #: What names no subscriber.
 _WHO: tuple[type[ApiError], ...] = (
@@ -45,6 +45,7 @@ _WHO: tuple[type[ApiError], ...] = (
     "/v1/otp/send",
     status=202,
     errors=(*_WHO, InvalidUrl, BillingBlocked, Conflict, NotFound, TooEarly, OtpRateLimited),
+    first_call=30,
 )
 async def send_otp(
     ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes, pages: CodePages

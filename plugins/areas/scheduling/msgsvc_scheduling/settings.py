@@ -1,17 +1,19 @@
 """The section `[scheduling]` of the configuration."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from msgsvc_core.config.sections import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, LimitTitle, Section
 
 
 class SchedulingSettings(Section):
     """How many may wait, and what becomes of a time at which the service was down."""
 
     # Decision 0075.
-    open_records: int = Field(
+    open_records: Annotated[
+        int, LimitTitle(lambda _: _("Scheduled and recurring messages that wait"))
+    ] = Field(
         100,
         ge=1,
         description="Unfinished scheduled and recurring messages per project.",

@@ -1,17 +1,18 @@
 """The section `[webhooks]`."""
 
 from ipaddress import ip_network
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from msgsvc_core.config.sections import OWN_USERS, Section
+from msgsvc_core.config.sections import OWN_USERS, LimitTitle, Section
 
 
 class WebhookSettings(Section):
     """What an operator can change about webhooks."""
 
     # Decision 0075.
-    endpoints_per_project: int = Field(
+    endpoints_per_project: Annotated[int, LimitTitle(lambda _: _("Webhooks"))] = Field(
         5,
         ge=1,
         description="Webhook endpoints per project.",

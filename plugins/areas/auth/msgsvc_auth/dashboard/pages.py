@@ -27,6 +27,7 @@ from msgsvc_core.dashboard import (
     EventChart,
     EventSeries,
     EventTile,
+    FirstStep,
     Nav,
     PageContext,
     Pages,
@@ -46,6 +47,15 @@ pages = Pages(
             lambda _: _("Sign-ins"),
             [EventSeries(lambda _: _("Signed in"), "auth.completed")],
             order=20,
+        )
+    ],
+    first_steps=[
+        FirstStep(
+            lambda _: _.pgettext("step", "Try the sign-in"),
+            lambda _: _("Sign in with a messenger as your users do."),
+            event="auth.completed",
+            path="/sign-in",
+            action=lambda _: _("Try it"),
         )
     ],
 )

@@ -8,24 +8,12 @@ from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.clock import DAY_MS, check_year, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.time_zones import ms_of
-from msgsvc_core.projects.models import ApiKey
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 from msgsvc_dashboard.developers.scopes import KeyAreas
 
 #: Days until expiry that the form offers, beside a date and never.
 EXPIRY_DAYS = (30, 90, 365)
-
-#: What a new key is tried with: the first operation that it opens, by area and whether it changes something.
-FIRST_CALLS = (
-    ("messages", True, "send"),
-    ("auth", True, "create_session"),
-    ("otp", True, "send_otp"),
-    ("project", False, "get_project"),
-    ("subscribers", False, "list_subscribers"),
-    ("messages", False, "list_messages"),
-    ("events", False, "list_events"),
-)
 
 
 @pages.get(
@@ -71,7 +59,7 @@ async def create_key(
     page.note(key_id=key.key_id)
     if key.expires_at_ms is not None:
         page.note(expires_at=to_rfc3339(key.expires_at_ms))
-    samples = samples_of(_first_call(key), settings.base_url)
+    samples = samples_of(areas.first_call(key), settings.base_url)
     return Render("key_secret.html", {"key": key, "secret": secret, "samples": samples})
 
 
@@ -79,15 +67,6 @@ async def create_key(
 async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
     await projects.revoke_key_in(page.tx, page.project_id, page.params["key_id"])
     return Redirect(page.url("/keys"), page._("Revoked. Requests with this key are now refused."))
-
-
-def _first_call(key: ApiKey) -> str:
-    """The operation to show with the key; empty if it opens none of those that everybody begins with."""
-    opened = [
-        operation for area, writes, operation in FIRST_CALLS if key.opens(area, writes=writes)
-    ]
-    # A key for everything is tried without an effect.
-    return "get_project" if "get_project" in opened else next(iter(opened), "")
 
 
 def _expires_at_ms(page: PageContext) -> int | None:

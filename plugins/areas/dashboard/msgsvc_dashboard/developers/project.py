@@ -5,7 +5,7 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
-from msgsvc_core.kernel.i18n import Localized, Translate
+from msgsvc_core.kernel.i18n import Localized, Title, Translate, titled
 from msgsvc_core.mailings.links import PATH
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
@@ -29,7 +29,10 @@ async def project(
         "project": found,
         "welcome": _by_language(page, texts.welcome),
         "farewell": _by_language(page, texts.farewell),
-        "limits": [(name, _limit(page._, name), value) for name, value in limits.items()],
+        "limits": [
+            (name, _limit(page._, name, overview.limit_titles.get(name)), value)
+            for name, value in limits.items()
+        ],
         "langs": page.languages,
         "links_at": f"{settings.base_url}{PATH}",
     }
@@ -54,8 +57,10 @@ async def change_project(page: PageContext, projects: Projects) -> Redirect:
     return Redirect(page.url("/settings"), page._("Saved."))
 
 
-def _limit(_: Translate, name: str) -> str:
-    """The label of a limit."""
+def _limit(_: Translate, name: str, title: Title | None) -> str:
+    """The label of a limit; those of plugins have a `title`."""
+    if title is not None:
+        return titled(_, title)
     return {
         "requests_per_minute": _("API requests per minute"),
         "text_length": _("Characters of a message"),
@@ -73,10 +78,6 @@ def _limit(_: Translate, name: str) -> str:
         "broadcast_ids": _("IDs that an audience may name"),
         "bulk_action_subscribers": _("Subscribers of one bulk action"),
         "import_rows": _("Rows of an imported file"),
-        "auth.sessions_per_hour": _("Sign-ins per hour"),
-        "forms.forms_per_project": _("Forms"),
-        "scheduling.open_records": _("Scheduled and recurring messages that wait"),
-        "webhooks.endpoints_per_project": _("Webhooks"),
     }.get(name, name)
 
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import get_args
 
-from msgsvc_core.api.endpoint import AreaGroup, Endpoint
+from msgsvc_core.api.endpoint import AreaGroup, Endpoint, KeyPurpose
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.dashboard.area_groups import Grouped, in_groups
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.i18n import package_of
-from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, READ_ONLY
+from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, READ_ONLY, ApiKey
 
-#: The areas that a site needs to sign people in, and a program to send them messages with files: the fewest
-#: that do. The scopes of plugins that are not loaded are left out.
-PRESETS: Mapping[str, Sequence[str]] = {
-    "send": ("messages", "files"),
-    "sign_in": ("auth", "otp"),
-}
+#: Presets of the fewest scopes that do for a purpose: those of areas that declare it.
+PURPOSES: tuple[KeyPurpose, ...] = get_args(KeyPurpose)
+
+#: The operation that a key for everything is tried with: it changes nothing.
+HARMLESS = "get_project"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,12 @@ class KeyAreas:
 
     def presets(self, page: PageContext) -> list[Preset]:
         """What the form offers besides chosen areas."""
-        _, known = page._, self.of(page)
-        texts = {
+        _ = page._
+        texts: Mapping[KeyPurpose, tuple[str, str]] = {
             "send": (_("Send messages"), _("For a server that notifies people.")),
             "sign_in": (_("Sign people in"), _("For a site whose users sign in by messenger.")),
         }
-        narrow = {
-            name: [area for area in areas if area in known] for name, areas in PRESETS.items()
-        }
+        narrow = {purpose: self._areas_for(page, purpose) for purpose in PURPOSES}
         return [
             Preset("all", _("Everything"), _("All areas, also those of later versions.")),
             Preset("read", _("Read only"), _("Reads all areas, and changes nothing.")),
@@ -84,12 +83,29 @@ class KeyAreas:
             return (EVERYTHING if page.may("project:own") else ALL_BUT_OWNERS,)
         if which == "read":
             return (READ_ONLY,)
-        wanted = PRESETS.get(which, page.form.texts("areas"))
+        wanted = self._areas_for(page, which) if which in PURPOSES else page.form.texts("areas")
         scopes = tuple(area for area in self.of(page) if area in wanted)
         if not scopes:
             # What opens nothing must not open everything.
             raise ValidationFailed(page._("Choose at least one scope, or all."))
         return scopes
+
+    def first_call(self, key: ApiKey) -> str:
+        """The operation that a new key is tried with; empty if it opens none of those that declare it."""
+        first = [
+            (each.first_call, each) for each in self._endpoints() if each.first_call is not None
+        ]
+        opened = [
+            each.name
+            for _, each in sorted(first, key=itemgetter(0))
+            if key.opens(each.area, writes=each.writes, owners_only=each.owners_only)
+        ]
+        return HARMLESS if HARMLESS in opened else next(iter(opened), "")
+
+    def _areas_for(self, page: PageContext, purpose: str) -> list[str]:
+        """The areas that declare the purpose, in their order."""
+        found = (each.area for each in self._open_to(page) if each.key_purpose == purpose)
+        return list(dict.fromkeys(found))
 
     def _open_to(self, page: PageContext) -> list[Endpoint]:
         owns = page.may("project:own")

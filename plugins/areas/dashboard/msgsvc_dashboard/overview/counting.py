@@ -24,8 +24,8 @@ _FIRST_DAY = date(1970, 1, 1)
 
 
 class Counts:
-    """The number of events in a project, by day in UTC and by hour. `shown` finds the areas whose charts and
-    tiles say what is counted."""
+    """The number of events in a project, by day in UTC and by hour. `shown` finds the areas whose charts,
+    tiles and first steps say what is counted."""
 
     def __init__(self, *, clock: Clock, shown: Callable[[], Iterable[Pages]]) -> None:
         self._clock = clock
@@ -37,7 +37,8 @@ class Counts:
         areas = list(self._find_shown())
         charts = {one.event for area in areas for chart in area.charts for one in chart.series}
         tiles = {name for area in areas for tile in area.tiles for name in (tile.event, tile.of)}
-        return frozenset(charts | {name for name in tiles if name is not None})
+        steps = {step.event for area in areas for step in area.first_steps}
+        return frozenset(charts | steps | {name for name in tiles if name is not None})
 
     @property
     def today(self) -> date:

@@ -5,7 +5,6 @@ from datetime import date
 
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import EventSeries, Nav, PageContext, Render
-from msgsvc_core.events import Events
 from msgsvc_core.kernel.i18n import titled
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
@@ -42,7 +41,6 @@ async def overview(
     page: PageContext,
     site: Site,
     counts: Counts,
-    events: Events,
     channels: Channels,
     projects: Projects,
     messenger_sign_in: MessengerSignIn,
@@ -68,7 +66,7 @@ async def overview(
             ],
             "figures": await site.figures(page),
             "problems": await site.problems(page),
-            "steps": await first_steps(page, counts, channels, projects, events, site)
+            "steps": await first_steps(page, counts, channels, projects, site)
             if page.may("project:write")
             else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),

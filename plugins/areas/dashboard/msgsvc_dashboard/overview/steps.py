@@ -1,10 +1,11 @@
 """The first steps of a new project, and which are done."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.events import Events
+from msgsvc_core.kernel.i18n import titled
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.counting import Counts
@@ -26,13 +27,14 @@ async def first_steps(
     counts: Counts,
     channels: Channels,
     projects: Projects,
-    events: Events,
     site: Site,
 ) -> list[Step]:
     """None once all are done."""
-    happened = await counts.happened(
-        page.tx, page.project_id, ["subscription.created", "delivery.success", "auth.completed"]
+    declared = sorted(
+        (step for area in site.areas for step in area.first_steps), key=attrgetter("order")
     )
+    names = ["subscription.created", "delivery.success", *(step.event for step in declared)]
+    happened = await counts.happened(page.tx, page.project_id, names)
     _ = page._
     steps = [
         Step(
@@ -64,16 +66,16 @@ async def first_steps(
             _("API keys"),
         ),
     ]
-    if "auth.completed" in events.catalogue:
-        steps.append(
-            Step(
-                _("Try the sign-in"),
-                _("Sign in with a messenger as your users do."),
-                "auth.completed" in happened,
-                _address(page, site, "/sign-in"),
-                _("Try it"),
-            )
+    steps += [
+        Step(
+            titled(_, step.title),
+            titled(_, step.text),
+            step.event in happened,
+            _address(page, site, step.path),
+            titled(_, step.action),
         )
+        for step in declared
+    ]
     return [] if all(step.done for step in steps) else steps
 
 

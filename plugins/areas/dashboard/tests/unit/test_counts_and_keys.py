@@ -12,6 +12,7 @@ from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.members import Role
 from msgsvc_core.messages.templates.models import CreateTemplateBody
+from msgsvc_core.projects.models import ApiKey
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.overview import Counts
@@ -80,8 +81,10 @@ async def test_a_key_may_open_what_its_maker_may_open(
 def key_areas() -> KeyAreas:
     """Of two plugins: one describes its area in its second router."""
     bare = Router("messages")
-    messages = Router("messages", description="Messages to one.", group="sending")
-    auth = Router("auth", description="Sign-in.", group="sign_in")
+    messages = Router(
+        "messages", description="Messages to one.", group="sending", key_purpose="send"
+    )
+    auth = Router("auth", description="Sign-in.", group="sign_in", key_purpose="sign_in")
     billing = Router("billing", description="The plan.", group="project", owners_only=True)
     own = Router("stock", description="Of a stranger's plugin.")
     routers = (bare, messages, auth, billing, own)
@@ -118,6 +121,62 @@ async def test_a_preset_stands_for_the_fewest_scopes(
     core: MemoryCore, role: Role, form: dict[str, str], scopes: tuple[str, ...]
 ) -> None:
     assert key_areas().chosen(page(core, role, **form)) == scopes
+
+
+async def test_a_preset_shows_the_areas_of_any_plugin_that_declare_its_purpose(
+    core: MemoryCore,
+) -> None:
+    areas = [
+        Router("messages", key_purpose="send"),
+        Router("stock", key_purpose="send"),
+        Router("billing", key_purpose="send", owners_only=True),
+    ]
+    for router in areas:
+        router.get("/v1/x")(handle)
+    endpoints = [each for router in areas for each in router.endpoints]
+    presets = KeyAreas(endpoints=lambda: endpoints).presets(page(core, "admin"))
+
+    assert [(each.name, each.areas) for each in presets] == [
+        ("all", ()),
+        ("read", ()),
+        ("send", ["messages", "stock"]),
+    ]
+
+
+async def count_stock() -> None:
+    """An endpoint of a plugin that is none of ours."""
+
+
+async def sell_stock() -> None:
+    """Another."""
+
+
+async def get_project() -> None:
+    """Changes nothing."""
+
+
+@pytest.mark.parametrize(
+    ("scopes", "tried_with"),
+    [
+        (("*",), "get_project"),
+        (("stock",), "sell_stock"),
+        (("*read",), "get_project"),
+        (("project", "stock"), "get_project"),
+        (("hidden",), ""),
+    ],
+)
+def test_a_new_key_is_tried_with_the_first_request_that_it_opens(
+    scopes: tuple[str, ...], tried_with: str
+) -> None:
+    stock, project, hidden = Router("stock"), Router("project"), Router("hidden")
+    stock.get("/v1/stock", first_call=65)(count_stock)
+    stock.post("/v1/stock", first_call=35)(sell_stock)
+    project.get("/v1/project", first_call=40)(get_project)
+    hidden.get("/v1/hidden")(handle)
+    endpoints = [*stock.endpoints, *project.endpoints, *hidden.endpoints]
+    key = ApiKey("key_1", PROJECT, "Server", "msk_1", scopes)
+
+    assert KeyAreas(endpoints=lambda: endpoints).first_call(key) == tried_with
 
 
 @pytest.mark.parametrize(
