@@ -48,9 +48,7 @@ def test_the_first_container_can_read_its_secrets_as_printed(folder: Path) -> No
     """Its user is none of this machine, so what it is given has to be readable for all."""
     arguments = run(folder, "podman", "run")
     volumes = [arguments[n + 1] for n, each in enumerate(arguments) if each == "--volume"]
-    mounted = {
-        target: Path(source) for source, target, *_ in (each.split(":") for each in volumes)
-    }
+    mounted = {target: Path(source) for source, target, *_ in (each.split(":") for each in volumes)}
     variables = dict(
         arguments[n + 1].split("=", 1) for n, each in enumerate(arguments) if each == "--env"
     )

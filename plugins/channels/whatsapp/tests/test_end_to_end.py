@@ -6,7 +6,7 @@ from msgsvc_core.channels.health.states import ChannelStates
 from msgsvc_core.kernel.clock import HOUR_MS, SystemClock
 from msgsvc_devkit import until
 from msgsvc_devkit.contexts import JobInTest
-from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Person
+from msgsvc_devkit.platforms.whatsapp import FakeWhatsApp, Person, Refused
 
 from .conftest import Shop
 
@@ -92,6 +92,30 @@ async def test_who_opts_out_is_unsubscribed(shop: Shop, platform: FakeWhatsApp) 
     deleted = await shop.event("subscription.deleted")
 
     assert deleted["subscriber_id"] == subscriber_id
+
+
+async def test_who_seemed_unreachable_and_writes_is_subscribed_again(
+    shop: Shop, platform: FakeWhatsApp
+) -> None:
+    """131026 is also the answer for an old app, or for terms that somebody has not accepted yet."""
+    ann = platform.person("Ann")
+    subscriber_id = await shop.subscribe(ann)
+    await ann.wait_for("subscribed")
+    platform.faults.fail_next(Refused(400, 131026, "Message undeliverable"))
+    await shop.send(subscriber_id, "Your order is ready")
+    deleted = await shop.event("subscription.deleted")
+    before = (await shop.client.get(f"/v1/subscribers/{subscriber_id}")).json()
+
+    await ann.write("Is it ready?")
+
+    async def is_active() -> bool:
+        found = await shop.client.get(f"/v1/subscribers/{subscriber_id}")
+        return bool(found.json()["status"] == "active")
+
+    assert (deleted["reason"], before["status"]) == ("chat_not_found", "blocked")
+    assert await until(is_active)
+    await shop.send(subscriber_id, "It is")
+    await ann.wait_for("It is")
 
 
 async def test_an_update_that_comes_five_times_has_one_effect(
