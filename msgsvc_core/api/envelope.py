@@ -5,7 +5,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.db import DatabaseUnavailable, Deadlock
+from msgsvc_core.db.errors import FileLocked
 from msgsvc_core.kernel.errors import (
     ApiError,
     BadRequest,
@@ -55,7 +56,12 @@ def api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, DatabaseUnavailable):
         log.warning("database_unavailable", error=str(error))
-        return Unavailable("the database can't be reached", retry_after_s=1)
+        reason = "the database can't be reached"
+        if isinstance(error, Deadlock):
+            reason = "other requests changed the same data at the same time"
+        elif isinstance(error, FileLocked):
+            reason = "another process has locked the database"
+        return Unavailable(reason, retry_after_s=1)
     log.error("request_failed", exc_info=error)
     return InternalError("an error on our side; the log has it under the request id")
 

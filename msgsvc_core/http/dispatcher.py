@@ -1,6 +1,7 @@
 """Runs one endpoint: key, rate, body, idempotency, transaction, handler, answer, in that order."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -17,7 +18,7 @@ from msgsvc_core.api.pagination import bound_cursor, unbound_cursor
 from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import Database, Tx, WriteBatch
+from msgsvc_core.db import Database, Tx, WriteBatch, retry_on_deadlock
 from msgsvc_core.http.authentication import (
     Authentication,
     check_rate,
@@ -227,18 +228,25 @@ class EndpointDispatcher:
             result = await self._call(call, call.context(), arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
-        db = self._db
-        async with db.transaction() if endpoint.writes else db.read() as tx:
-            try:
+        if endpoint.writes:
+            result = await retry_on_deadlock(partial(self._call_in_transaction, call, arguments))
+        else:
+            async with self._db.read() as tx:
                 result = await self._call(call, call.context(tx), arguments)
-            except ApiError as error:
-                if not error.keeps_writes:
-                    raise
-                result = error
         if isinstance(result, ApiError):
             raise result
         _bind_cursor(endpoint, result)
         return _respond(endpoint, result)
+
+    async def _call_in_transaction(self, call: "_Call", arguments: Mapping[str, Any]) -> Any:
+        """What the handler returns, or an error of it that keeps its writes."""
+        async with self._db.transaction() as tx:
+            try:
+                return await self._call(call, call.context(tx), arguments)
+            except ApiError as error:
+                if not error.keeps_writes:
+                    raise
+                return error
 
     async def _call(self, call: "_Call", ctx: Context, arguments: Mapping[str, Any]) -> Any:
         """The handler, and the entry of the audit log where there is to be one: in its transaction, or

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgsvc_core.api.envelope import envelope
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch, retry_on_deadlock
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
@@ -116,15 +116,19 @@ class Idempotency:
         """
         # What is waited for one another and for the database, together.
         until_s = self._db.write_deadline()
+
+        async def answered() -> StoredAnswer:
+            async with self._db.transaction(until_s=until_s) as tx:
+                await tx.wait_for_locks(WAIT_S)
+                if await self._reserve(tx, project_id, key, fingerprints):
+                    answer = await self._work(tx, work, to_answer)
+                    await self._store(tx, project_id, key, answer)
+                    return answer
+                return await self._replay(tx, project_id, key, fingerprints)
+
         async with self._alone(project_id, key):
             try:
-                async with self._db.transaction(until_s=until_s) as tx:
-                    await tx.wait_for_locks(WAIT_S)
-                    if await self._reserve(tx, project_id, key, fingerprints):
-                        answer = await self._work(tx, work, to_answer)
-                        await self._store(tx, project_id, key, answer)
-                        return answer
-                    return await self._replay(tx, project_id, key, fingerprints)
+                return await retry_on_deadlock(answered)
             except LockTimeout as error:
                 raise _still_running() from error
 

@@ -149,6 +149,26 @@ async def test_nothing_is_sent_twice_in_quarantine(
     assert len(webhook_receiver.requests) > told
 
 
+async def _claim_message(service: Service, *, until_ms: int) -> None:
+    """Has a process, which ended since, been sending one of the messages when the backup was made."""
+    async with service.db.transaction() as tx:
+        job_id = await tx.fetch_val(
+            "SELECT MIN(job_id) FROM core_jobs WHERE name = 'message.deliver'"
+        )
+        await tx.execute(
+            "UPDATE core_jobs SET state = 'running', leased_by = 'run_1', leased_until_ms = :until_ms"
+            " WHERE job_id = :job_id",
+            {"job_id": job_id, "until_ms": until_ms},
+        )
+        payload = await tx.fetch_val(
+            "SELECT payload FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
+        )
+        await tx.execute(
+            "UPDATE core_messages SET status = 'sending' WHERE message_id = :message_id",
+            {"message_id": json.loads(payload)["message_id"]},
+        )
+
+
 async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_outbox_was_cancelled(
     full: Full,
     make_service: ServiceFactory,
@@ -171,8 +191,9 @@ async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_ou
 
     await restore(file, target, full.scope, unseen)
     copy = await make_service(database_url=target, quarantine=True, **full.settings)
+    await _claim_message(copy, until_ms=stopped_ms)
     async with copy.db.read() as tx:
-        waiting = {each.name: each.count for each in await count_waiting(tx, stopped_ms)}
+        waiting = {each.name: each for each in await count_waiting(tx, stopped_ms)}
     withdrawn, refused = await withdraw_due(copy, stopped_ms)
     async with client_of(copy, full.key) as client:
         await accepted(client, "/v1/send", external_id="ann", text="After the restore")
@@ -191,7 +212,8 @@ async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_ou
     ]
 
     assert sorted(sent_by(original)) == ["Message 0", "Message 1", "Message 2", "To all"]
-    assert waiting["message.deliver"] == 3
+    messages_waiting = waiting["message.deliver"]
+    assert (messages_waiting.count, messages_waiting.claimed) == (2, 1)
     assert not refused
     assert withdrawn["message.deliver"] == 3
     assert withdrawn["mailing.expand"] == 1
