@@ -1,7 +1,7 @@
 """Channels that break one promise each, and the checks of the kit that have to notice: coming in."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from msgsvc_core.channels import (
@@ -103,6 +103,30 @@ class MissesTheEndOfABlock(PigeonChannel):
     def read(self, update: Any) -> Update | None:
         read = super().read(update)
         return None if isinstance(read, Unblocked) else read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithItsSource(MessageReceived):
+    """A text, and what it was read from."""
+
+    source: object
+
+
+@breaks("test_an_update_is_the_same_once_it_was_kept")
+class AddsTheSource(PigeonChannel):
+    def typed(self, update: Any) -> Update:
+        read = super().typed(update)
+        if not isinstance(read, MessageReceived):
+            return read
+        values = {each.name: getattr(read, each.name) for each in fields(read)}
+        return WithItsSource(**values, source=self)
+
+
+@breaks("test_an_update_is_the_same_once_it_was_kept")
+class RefersToAList(PigeonChannel):
+    def typed(self, update: Any) -> Update:
+        read = super().typed(update)
+        return replace(read, refers_to=["m1"]) if isinstance(read, MessageReceived) else read
 
 
 @breaks("test_what_cannot_be_read_arrives_as_such_and_costs_only_itself")

@@ -13,6 +13,7 @@ from msgsvc_core.channels import (
     UnreadableReason,
     Update,
 )
+from msgsvc_core.channels.shelf.failed_updates import KINDS, item_of, update_of
 from msgsvc_core.service import Service
 from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Messenger
@@ -157,6 +158,24 @@ class Receiving(Stage):
         await messenger.unblock()
 
         _of_the_person(await inbox.expect(Unblocked), messenger)
+
+    async def test_an_update_is_the_same_once_it_was_kept(
+        self, messenger: Messenger, inbox: Inbox
+    ) -> None:
+        await messenger.start("kept")
+        updates: list[Update] = [await inbox.expect(Started)]
+        await messenger.write("Hello")
+        updates.append(await inbox.expect(MessageReceived))
+        for update in updates:
+            kind = type(update).__name__
+            assert kind in KINDS, (
+                f"{kind} is none of msgsvc_core.channels.updates, so it can't be kept if its handler fails;"
+                " return one of those, with what handlers need in its fields"
+            )
+            again = update_of(kind, item_of(update, RuntimeError()).raw)
+            assert again == update, (
+                f"{update} is {again} once it was kept as JSON; make its fields plain values"
+            )
 
     async def test_what_cannot_be_read_arrives_as_such_and_costs_only_itself(
         self, channel: Channel, messenger: Messenger, inbox: Inbox
