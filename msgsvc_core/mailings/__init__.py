@@ -1,7 +1,7 @@
 """Mailings: one message to an audience. Plugins build broadcasts and recurring messages on them."""
 
+from msgsvc_core.mailings.audience import Audience
 from msgsvc_core.mailings.models import (
-    Audience,
     Mailing,
     MailingMessage,
     MailingProgress,

@@ -6,8 +6,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, OnDead, Stopping
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.mailings import audience, experiments, route_ledger, store
-from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
+from msgsvc_core.mailings import audience_store, experiments, route_ledger, store
+from msgsvc_core.mailings.audience import Audience
+from msgsvc_core.mailings.models import Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job, watch_job
 from msgsvc_core.mailings.validation import AudienceNames
 
@@ -72,12 +73,12 @@ class MailingExpansion:
             if missing := await self._names.find_missing(tx, project_id, wanted):
                 await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
-            end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
+            end = await audience_store.step_end(tx, project_id, mailing.expanded_to, STEP)
             if mailing.route_id is not None:
                 return await self._route_step(ctx, tx, job, mailing, wanted, end)
             if end is None:
                 return False
-            more = await audience.expand(
+            more = await audience_store.expand(
                 tx,
                 project_id,
                 mailing.job_id,
@@ -88,7 +89,7 @@ class MailingExpansion:
                 before_ms=mailing.started_at_ms or now_ms,
             )
             await experiments.assign(tx, mailing, mailing.expanded_to, end)
-            skipped = await audience.expand_unreachable(
+            skipped = await audience_store.expand_unreachable(
                 tx,
                 project_id,
                 mailing.job_id,
@@ -167,7 +168,7 @@ class MailingExpansion:
                 # Recipients who don't exist have no row, but count as skipped like unsubscribed ones.
                 missing = len(set(wanted.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
-            bots = await audience.bots_of(tx, *mailing.key)
+            bots = await audience_store.bots_of(tx, *mailing.key)
             await store.add_shards(tx, *mailing.key, bots)
             if mailing.status == "running":
                 await self._send(tx, mailing, bots)

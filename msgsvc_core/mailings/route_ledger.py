@@ -12,8 +12,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, any_of, key_params, key_table
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import ledger
-from msgsvc_core.mailings.audience import condition
-from msgsvc_core.mailings.models import Audience, Mailing, RowStatus
+from msgsvc_core.mailings.audience import Audience
+from msgsvc_core.mailings.audience_store import condition
+from msgsvc_core.mailings.models import Mailing, RowStatus
 from msgsvc_core.routing.models import RouteStep
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"

@@ -13,12 +13,10 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.mailings import audience, ledger, recipients, store
+from msgsvc_core.mailings import audience_store, ledger, recipients, store
+from msgsvc_core.mailings.audience import MOST_LOOKED_AT, Audience, AudienceBreakdown
 from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.models import (
-    MOST_LOOKED_AT,
-    Audience,
-    AudienceBreakdown,
     Mailing,
     MailingMessage,
     MailingProgress,
@@ -226,7 +224,7 @@ class Mailings:
         permission = before.audience.get("permission")
         asked = Audience(all=True) if permission is None else Audience(permission=permission)
         limit = self._limits.broadcast_recipients
-        counts = await audience.count_by_bot(tx, project_id, asked, job_id, limit)
+        counts = await audience_store.count_by_bot(tx, project_id, asked, job_id, limit)
         if not counts:
             raise Conflict("no subscribed recipient has an unknown outcome")
         now_ms = self._clock.now_ms()

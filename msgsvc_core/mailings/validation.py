@@ -12,7 +12,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.mailings import audience, route_ledger
+from msgsvc_core.mailings import audience_store, route_ledger
+from msgsvc_core.mailings.audience import MOST_BROKEN_DOWN, Audience, AudienceBreakdown
 from msgsvc_core.mailings.content import (
     ALWAYS,
     MailingContent,
@@ -21,13 +22,7 @@ from msgsvc_core.mailings.content import (
     with_preferences_link,
 )
 from msgsvc_core.mailings.links import LinkTracking
-from msgsvc_core.mailings.models import (
-    MOST_BROKEN_DOWN,
-    Audience,
-    AudienceBreakdown,
-    MailingMessage,
-    NewMailing,
-)
+from msgsvc_core.mailings.models import MailingMessage, NewMailing
 from msgsvc_core.messages.fields import METADATA_BYTES
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.templates.service import Templates
@@ -168,7 +163,9 @@ class MailingValidation:
             # Those whom it can't reach are no recipients.
             return PreparedMailing(content, counts, 0, variants, route)
         reachable = sum(counts.values())
-        unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
+        unreachable = await audience_store.count_unreachable(
+            tx, project_id, new.audience, reachable
+        )
         return PreparedMailing(content, counts, unreachable, variants)
 
     async def _contents(
@@ -223,7 +220,9 @@ class MailingValidation:
             return AudienceBreakdown(sum(counts.values()), {})
         limit = self._limits.broadcast_recipients
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
-        found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN)
+        found = await audience_store.break_down(
+            tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN
+        )
         if found.reached > limit:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
         return found
@@ -292,7 +291,7 @@ class MailingValidation:
         if route is not None:
             counts = await route_ledger.count_by_bot(tx, project_id, asked, route.steps, limit + 1)
         else:
-            counts = await audience.count_by_bot(tx, project_id, asked, None, limit + 1)
+            counts = await audience_store.count_by_bot(tx, project_id, asked, None, limit + 1)
         if sum(counts.values()) > limit:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
         return counts

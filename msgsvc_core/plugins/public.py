@@ -65,6 +65,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.mailings",
     "msgsvc_core.mailings.content",
     "msgsvc_core.mailings.links",
+    "msgsvc_core.mailings.audience",
     "msgsvc_core.mailings.models",
     "msgsvc_core.mailings.service",
     "msgsvc_core.members",

@@ -14,7 +14,7 @@ from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.projects.service import Projects
-from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers import link_store
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.greetings import subscribed_to
 from msgsvc_core.subscribers.models import LinkBody
@@ -65,7 +65,7 @@ class SubscriptionLinks:
         if body.external_id is not None and "expires_in" not in body.model_fields_set:
             lasts_s = self._personal_link_s
         expires_at_ms = self._clock.now_ms() + lasts_s * 1000
-        await store.insert_link(
+        await link_store.insert(
             tx,
             project_id,
             _digest(token),
@@ -82,7 +82,7 @@ class SubscriptionLinks:
     async def _started(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, Started)
         token = ctx.update.payload.removeprefix(START_PREFIX)
-        link = await store.find_link(ctx.tx, _digest(token), self._clock.now_ms())
+        link = await link_store.find(ctx.tx, _digest(token), self._clock.now_ms())
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
@@ -91,7 +91,7 @@ class SubscriptionLinks:
             return False
         await ctx.enter_project(project_id)
         external_id = link["external_id"]
-        if external_id is not None and not await store.use_link(ctx.tx, project_id, link["digest"]):
+        if external_id is not None and not await link_store.use(ctx.tx, project_id, link["digest"]):
             # Another user opened it concurrently.
             external_id = None
         holder = None

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.mailings.audience import Audience
+from msgsvc_core.mailings.models import MailingMessage, NewMailing
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.service import Service
 from tests.simulation.platform import GROUP

@@ -30,7 +30,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.providers import NotProvided, Providers
-from msgsvc_core.mailings.models import Audience
+from msgsvc_core.mailings.audience import Audience
 from msgsvc_core.mailings.validation import AudienceNames
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import AddMemberBody

@@ -17,12 +17,13 @@ from msgsvc_core.jobs.contract import NORMAL, URGENT, Job, NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.mailings import ledger, store
+from msgsvc_core.mailings.audience import Audience
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientDelivery, SendContext
 from msgsvc_core.mailings.expansion import MailingExpansion
 from msgsvc_core.mailings.ledger import DueRecipient
-from msgsvc_core.mailings.models import Audience, Mailing, MailingMessage, NewMailing
+from msgsvc_core.mailings.models import Mailing, MailingMessage, NewMailing
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.service import (

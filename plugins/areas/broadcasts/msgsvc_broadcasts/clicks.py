@@ -9,7 +9,7 @@ from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.clock import DAY_MS, Clock
-from msgsvc_core.mailings.models import MOST_LOOKED_AT
+from msgsvc_core.mailings.audience import MOST_LOOKED_AT
 from msgsvc_core.messages.service import Messages
 
 CLICKED = "button.clicked"

@@ -2,14 +2,8 @@
 
 from pydantic import Field
 
-from msgsvc_broadcasts.models import (
-    BroadcastId,
-    ChosenBy,
-    Clicked,
-    ClickedShare,
-    Reason,
-    VariantName,
-)
+from msgsvc_broadcasts.models import BroadcastId
+from msgsvc_broadcasts.variants import ChosenBy, Clicked, ClickedShare, Reason, VariantName
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.types import Url

@@ -6,8 +6,9 @@ from typing import Literal
 
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
-from msgsvc_broadcasts.models import SOURCE, ChosenBy, Reason, VariantFigures, decides_at_ms
+from msgsvc_broadcasts.models import SOURCE
 from msgsvc_broadcasts.recent_figures import Counted, RecentFigures
+from msgsvc_broadcasts.variants import ChosenBy, Reason, VariantFigures, decides_at_ms
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob

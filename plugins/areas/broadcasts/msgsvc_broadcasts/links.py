@@ -7,8 +7,8 @@ from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.mailings.audience import MOST_LOOKED_AT
 from msgsvc_core.mailings.links import LinkToken, LinkTracking
-from msgsvc_core.mailings.models import MOST_LOOKED_AT
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.subscribers.service import Subscribers
 

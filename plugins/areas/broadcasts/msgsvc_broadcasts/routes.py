@@ -15,15 +15,14 @@ from msgsvc_broadcasts.models import (
     BroadcastList,
     BroadcastQuery,
     BroadcastTestBody,
-    BroadcastVariants,
     ButtonClicks,
     LinkClicks,
     RecipientAnswer,
     RecipientList,
     RecipientQuery,
-    WinnerBody,
 )
 from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_broadcasts.variants import BroadcastVariants, WinnerBody
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.clock import Clock

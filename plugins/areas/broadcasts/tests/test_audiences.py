@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import Audience, expansion
-from msgsvc_core.mailings.audience import break_down
+from msgsvc_core.mailings.audience_store import break_down
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

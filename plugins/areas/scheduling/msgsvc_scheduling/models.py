@@ -25,7 +25,8 @@ from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
-from msgsvc_core.mailings.models import AudienceAnswer, MailingMessageAnswer
+from msgsvc_core.mailings.audience import AudienceAnswer
+from msgsvc_core.mailings.models import MailingMessageAnswer
 from msgsvc_core.messages.content import ContentChanges, MessageContent, TemplatePart
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
 from msgsvc_core.routing.models import ROUTE_ID

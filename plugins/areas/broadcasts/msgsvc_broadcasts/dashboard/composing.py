@@ -6,8 +6,9 @@ from typing import Any
 from msgsvc_broadcasts.dashboard import testing, varying
 from msgsvc_broadcasts.dashboard.counting import CountedAudience, count
 from msgsvc_broadcasts.drafts import DraftTests
-from msgsvc_broadcasts.models import MAX_VARIANTS, BroadcastBody
+from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_broadcasts.variants import MAX_VARIANTS
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render

@@ -6,7 +6,7 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience
-from msgsvc_core.mailings.models import MOST_BROKEN_DOWN, AudienceBreakdown, LeftOut
+from msgsvc_core.mailings.audience import MOST_BROKEN_DOWN, AudienceBreakdown, LeftOut
 from msgsvc_core.mailings.service import Mailings
 
 

@@ -6,14 +6,9 @@ from typing import Any, get_args
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.links import Links
-from msgsvc_broadcasts.models import (
-    SOURCE,
-    BroadcastQuery,
-    ExperimentAnswer,
-    RecipientQuery,
-    decides_at_ms,
-)
+from msgsvc_broadcasts.models import SOURCE, BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_broadcasts.variants import ExperimentAnswer, decides_at_ms
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, Sample
@@ -21,7 +16,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.mailings import Mailing, MailingMessage
-from msgsvc_core.mailings.models import MOST_LOOKED_AT, NotSent, OutcomeReason
+from msgsvc_core.mailings.audience import MOST_LOOKED_AT
+from msgsvc_core.mailings.models import NotSent, OutcomeReason
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.subscribers.service import Subscribers
 

@@ -4,7 +4,8 @@ prefix."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_broadcasts.models import MAX_VARIANTS, BroadcastBody, BroadcastExperiment
+from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.variants import MAX_VARIANTS, BroadcastExperiment
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, PostedForm
 from msgsvc_core.dashboard.writing import MessageForm

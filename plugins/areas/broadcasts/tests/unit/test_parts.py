@@ -9,17 +9,19 @@ import pytest
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.experiments import Experiments, best
-from msgsvc_broadcasts.models import BroadcastBody, VariantFigures
+from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.recent_figures import MANY
 from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_broadcasts.variants import VariantFigures
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
+from msgsvc_core.mailings.audience import Audience
 from msgsvc_core.mailings.content import read_column, to_column
 from msgsvc_core.mailings.links import LinkToken, LinkTracking, link_id_of
-from msgsvc_core.mailings.models import Audience, MailingMessage, PartOutcomes
+from msgsvc_core.mailings.models import MailingMessage, PartOutcomes
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateContent
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security import SecretBox
