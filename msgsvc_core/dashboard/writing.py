@@ -85,6 +85,19 @@ class MessageForm:
     Of several messages in a form each has a `prefix` of its fields. `options` are the same for all of them.
     """
 
+    #: What the form asks for. A change by the form leaves all other fields of a message as they are.
+    FIELDS = (
+        "text",
+        "format",
+        "media",
+        "buttons",
+        "template",
+        "variables",
+        "permission",
+        "silent",
+        "expires_in",
+    )
+
     def __init__(self, form: PostedForm, prefix: str = "") -> None:
         self._whole = form
         self._form = form.starting_with(prefix) if prefix else form

@@ -76,3 +76,9 @@ def test_a_file_without_an_address_and_buttons_without_anything_are_left_out() -
 )
 def test_a_form_without_text_and_template_is_not_written(fields: dict[str, str]) -> None:
     assert not MessageForm(form(**fields)).is_written
+
+
+def test_its_fields_are_those_that_it_reads() -> None:
+    read = MessageForm(PostedForm(MessageForm.values_of(WHOLE))).message()
+
+    assert {*read, "template"} == set(MessageForm.FIELDS)

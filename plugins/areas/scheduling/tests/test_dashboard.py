@@ -86,6 +86,36 @@ async def test_a_message_to_one_person_is_scheduled_changed_and_sent(
     assert conflict.status_code == 409
 
 
+async def test_a_change_in_the_dashboard_keeps_what_its_form_does_not_have(
+    service: Service, tenant: Tenant, ann: str
+) -> None:
+    route = {"name": "All", "steps": [{"channel": "messenger_a"}]}
+    route_id = (await tenant.client.post("/v1/routes", json=route)).json()["route_id"]
+    await tenant.client.patch(f"/v1/subscribers/{ann}", json={"external_id": "ann"})
+    made = await post(
+        tenant.client,
+        "/v1/scheduled",
+        external_id="ann",
+        route=route_id,
+        text="Hello",
+        metadata={"order": 1},
+        silent=True,
+        send_at="2026-01-15T16:00:00Z",
+    )
+    admin = await visitor(service, tenant.project.project_id, "admin")
+    changed = await admin.post(
+        f"/schedules/{made['scheduled_id']}/edit",
+        {"text": "Bye", "send_at": "2026-01-15T16:00", "timezone": "UTC"},
+    )
+    await admin.client.aclose()
+
+    assert changed.status_code == 303
+    kept = await get(tenant.client, f"/v1/scheduled/{made['scheduled_id']}")
+    assert (kept["route"], kept["message"]["metadata"]) == (route_id, {"order": 1})
+    assert kept["message"]["text"] == "Bye"
+    assert "silent" not in kept["message"]
+
+
 async def test_a_message_is_previewed_on_the_messengers_of_its_audience(
     service: Service, tenant: Tenant, ann: str
 ) -> None:

@@ -17,8 +17,7 @@ def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[s
     unit = form.text("unit", "days")
     message = MessageForm(form).message()
     old = (before or {}).get("message", {})
-    if "metadata" in old:
-        message["metadata"] = old["metadata"]
+    message |= {name: value for name, value in old.items() if name not in MessageForm.FIELDS}
     step: dict[str, Any] = {
         "delay": {unit if unit in _UNITS else "days": form.number("delay")},
         "message": message,

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
 from msgsvc_scheduling.dashboard.labels import in_words
 from msgsvc_scheduling.dashboard.waiting import RUNS, get
-from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
+from msgsvc_scheduling.models import Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.recurrence import Rule
 from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
 from msgsvc_scheduling.service import Scheduling
@@ -165,8 +165,8 @@ def _receiver(form: PostedForm) -> dict[str, Any]:
 
 
 def _changes(message: dict[str, Any]) -> dict[str, Any]:
-    """Replaces all of the message but `metadata`, which the form does not have."""
-    return {name: message.get(name) for name in MessageChanges.model_fields if name != "metadata"}
+    """Replaces what the form asks for; null where it was left empty."""
+    return {name: message.get(name) for name in MessageForm.FIELDS}
 
 
 def _time(form: PostedForm) -> dict[str, Any]:
