@@ -48,10 +48,17 @@ class EventSpec:
     group: AreaGroup = "other"
     #: What a subscriber's history calls it, with the owner's texts; its name if there is none.
     title: EventTitle | None = None
+    #: What the history shows below the title, with the owner's texts; None for the values of fields with
+    #: common names, such as `text`, `reason` and `url`.
+    detail: EventTitle | None = None
 
     def titled(self, _: Translate, data: Mapping[str, Any]) -> str:
         """What a subscriber's history calls an event with this payload."""
         return self.title(_[package_of(self.title)], data) if self.title is not None else self.name
+
+    def detailed(self, _: Translate, data: Mapping[str, Any]) -> str | None:
+        """What the history shows below the title; None if that is not declared."""
+        return None if self.detail is None else self.detail(_[package_of(self.detail)], data)
 
 
 @value_object

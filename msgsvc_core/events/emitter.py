@@ -75,6 +75,11 @@ class Events:
         spec = self.catalogue.get(event.name)
         return event.name if spec is None else spec.titled(_, event.data)
 
+    def detail(self, _: Translate, event: Event) -> str | None:
+        """What the subscriber's history shows below its title; None if its owner does not declare that."""
+        spec = self.catalogue.get(event.name)
+        return None if spec is None else spec.detailed(_, event.data)
+
     def listen(self, name: str, listener: Listener) -> None:
         """Calls `listener` with every event of that name, after its commit, in this process."""
         if name not in self.catalogue:

@@ -2,12 +2,13 @@
 
 import errno
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from msgsvc_core.events.contract import Event
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Event, Events
 from msgsvc_core.http_client import (
     CallError,
     CallTimeout,
@@ -23,7 +24,9 @@ from msgsvc_core.service import Service
 from msgsvc_dashboard.people.labels import event_detail
 from msgsvc_dashboard.team.actions import ActionTitles
 from msgsvc_dashboard.team.subjects import AuditSubjects
+from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_helpdesk.events import HELPDESK_EVENTS
 from msgsvc_oidc.backchannel_logout.models import LogoutDelivery
 from msgsvc_oidc.dashboard.labels import failure as logout_failure
 from msgsvc_webhooks.dashboard.labels import failure as attempt_failure
@@ -93,6 +96,12 @@ async def test_each_area_has_an_icon_of_its_own_in_a_menu(service: Service) -> N
     ("name", "data", "told"),
     [
         ("ticket.status_changed", {"status": "open", "to": "open"}, "Открыто"),
+        (
+            "ticket.replied",
+            {"status": "pending", "text": "Hi" * 150},
+            f"{'Hi' * 100} · Ждёт клиента",
+        ),
+        ("ticket.closed", {}, ""),
         ("subscription.created", {"source": "deep_link"}, "Ссылка на подписку"),
         ("subscription.deleted", {"source": "deep_link", "reason": "erased"}, "Данные удалены"),
         ("scheduled.skipped", {"reason": "missed"}, "Время упущено"),
@@ -107,7 +116,12 @@ def test_an_event_is_told_in_the_readers_language(
         event_id="evt_1", project_id="prj_1", name=name, data=dict(data), occurred_at_ms=0
     )
 
-    assert event_detail(into("ru", "msgsvc_dashboard"), event) == told
+    async def nobody(_tx: Tx, _events: Sequence[Event]) -> None:
+        pass
+
+    events = Events(clock=FakeClock(), specs=HELPDESK_EVENTS, observe=nobody)
+
+    assert event_detail(into("ru", "msgsvc_dashboard"), events, event) == told
 
 
 def recorded(error: CallError | ForbiddenTarget) -> Finding:

@@ -16,7 +16,8 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
 from msgsvc_devkit.dashboard import Visitor, visitor
-from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from tests.api.subscribing import subscribing
 
 
 class StockSettings(Section):
@@ -55,7 +56,16 @@ class StockPlugin:
 
     @hookimpl
     def register_events(self) -> Sequence[EventSpec]:
-        return [EventSpec("stock.counted", "It was counted.", Counted, of_subscriber=False)]
+        return [
+            EventSpec("stock.counted", "It was counted.", Counted, of_subscriber=False),
+            EventSpec(
+                "stock.bought",
+                "A subscriber bought something.",
+                Counted,
+                title=lambda _, _data: _("Went shopping"),
+                detail=lambda _, data: _("{count} pieces", count=data["items"]),
+            ),
+        ]
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
@@ -104,3 +114,20 @@ async def test_its_first_step_is_done_once_its_event_has_happened(
 
     assert "Count your stock" in before.text
     assert before.text.count('class="done"') + 1 == after.text.count('class="done"')
+
+
+async def test_its_event_is_in_a_history_with_its_title_and_its_detail(
+    service: Service, tenant: Tenant
+) -> None:
+    ann = await subscribing(service, tenant)("Ann")
+    async with service.db.transaction() as tx:
+        subscriber = await service.subscribers.get(tx, tenant.project.project_id, ann)
+        await service.events.emit(
+            tx, tenant.project.project_id, "stock.bought", {"items": 3}, subscriber=subscriber
+        )
+    member = await visitor(service, tenant.project.project_id)
+    history = await member.get(f"/subscribers/{ann}")
+    await member.client.aclose()
+
+    assert "<strong>Went shopping</strong>" in history.text
+    assert '<span class="told">3 pieces</span>' in history.text

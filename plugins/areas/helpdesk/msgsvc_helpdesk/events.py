@@ -1,6 +1,7 @@
 """The events that the plugin emits. Those of a customer with a messenger have the subscriber's fields."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -8,6 +9,7 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.types import Time
 from msgsvc_core.events import EventSpec
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import (
     STATUS,
@@ -23,6 +25,9 @@ CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.s
 ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unanswered_24h"
 CSAT_RECEIVED = "ticket.csat_received"
 DUE_SOON, BREACHED = "ticket.sla_due_soon", "ticket.sla_breached"
+
+#: Characters of a message that a customer's history shows.
+DETAIL_LENGTH = 200
 
 
 class TicketFields(ResponseModel):
@@ -84,6 +89,18 @@ class ServiceLevel(TicketFields):
     )
 
 
+def _detail(_: Translate, data: Mapping[str, Any]) -> str:
+    """What was said, and the ticket's status, for the customer's history."""
+    name, text = str(data.get("status") or ""), str(data.get("text") or "")
+    status = {
+        "open": _.pgettext("ticket", "Open"),
+        "pending": _.pgettext("ticket", "Pending"),
+        "snoozed": _.pgettext("ticket", "Snoozed"),
+        "closed": _.pgettext("ticket", "Closed"),
+    }.get(name, name)
+    return " · ".join(each for each in (text[:DETAIL_LENGTH], status) if each)
+
+
 HELPDESK_EVENTS = (
     EventSpec(
         CREATED,
@@ -92,6 +109,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Opened a ticket"),
+        detail=_detail,
     ),
     EventSpec(
         REPLIED,
@@ -101,6 +119,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Got an answer to a ticket"),
+        detail=_detail,
     ),
     EventSpec(
         STATUS_CHANGED,
@@ -109,6 +128,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket changed"),
+        detail=_detail,
     ),
     EventSpec(
         ASSIGNED,
@@ -117,6 +137,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket assigned"),
+        detail=_detail,
     ),
     EventSpec(
         CLOSED,
@@ -125,6 +146,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket closed"),
+        detail=_detail,
     ),
     EventSpec(
         CSAT_RECEIVED,
@@ -133,6 +155,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Rated a ticket"),
+        detail=_detail,
     ),
     EventSpec(
         UNANSWERED,
@@ -142,6 +165,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket unanswered for a day"),
+        detail=_detail,
     ),
     EventSpec(
         DUE_SOON,
@@ -150,6 +174,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket is due soon"),
+        detail=_detail,
     ),
     EventSpec(
         BREACHED,
@@ -159,5 +184,6 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Ticket is overdue"),
+        detail=_detail,
     ),
 )

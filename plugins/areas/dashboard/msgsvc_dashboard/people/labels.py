@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from msgsvc_core.bulk_actions import BulkAction
-from msgsvc_core.events.contract import Event
+from msgsvc_core.events import Event, Events
 from msgsvc_core.kernel.i18n import Translate
 
 #: Counts of a list stop here: "1,000+" says as much as an exact number, and takes no walk.
@@ -122,27 +122,28 @@ TOLD = (
 )
 
 
-def event_detail(_: Translate, event: Event) -> str:
-    """The most telling of its fields, short."""
+def event_detail(_: Translate, events: Events, event: Event) -> str:
+    """What its owner declares as its detail, else the most telling of its fields, short."""
+    declared = events.detail(_, event)
+    if declared is not None:
+        return declared
     if event.name == "subscription.created":
         return source(_, str(event.data.get("source", "")))
     if event.name == "subscription.deleted":
         name = str(event.data.get("reason", ""))
         return leaving_reason(_, name) or name
     found = [
-        _told(_, event, name, str(event.data[name]))
+        _told(_, name, str(event.data[name]))
         for name in TOLD
         if isinstance(event.data.get(name), str | int)
     ]
     return " · ".join(each[:200] for each in found if each)
 
 
-def _told(_: Translate, event: Event, field: str, value: str) -> str:
+def _told(_: Translate, field: str, value: str) -> str:
     """The label of a value that is one of a list, else the value."""
     if field == "reason":
         return leaving_reason(_, value) or reason(_, value)[0]
-    if field == "status" and event.name.startswith("ticket."):
-        return ticket_status(_, value)
     return value
 
 
@@ -156,16 +157,6 @@ def leaving_reason(_: Translate, name: str) -> str:
         "unsubscribed": _("Unsubscribed"),
         "blocked": _("Blocked the bot"),
     }.get(name, "")
-
-
-def ticket_status(_: Translate, status: str) -> str:
-    """The label of a ticket's status."""
-    return {
-        "open": _.pgettext("ticket", "Open"),
-        "pending": _.pgettext("ticket", "Pending"),
-        "snoozed": _.pgettext("ticket", "Snoozed"),
-        "closed": _.pgettext("ticket", "Closed"),
-    }.get(status, status)
 
 
 def pairs(first: str, values: Iterable[str]) -> list[tuple[str, str]]:

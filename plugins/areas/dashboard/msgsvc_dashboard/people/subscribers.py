@@ -132,6 +132,7 @@ async def subscriber(
             "refused": refused,
             "words": labels,
             "event_title": partial(events.title, page._),
+            "event_detail": partial(labels.event_detail, page._, events),
             "attributes": attributes,
             "attributes_json": json.dumps(attributes, ensure_ascii=False, indent=2),
             "moments": moments,
