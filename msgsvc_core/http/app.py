@@ -51,10 +51,10 @@ def build_app(
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if error.status_code == 404 and not_found.is_for(request):
-            return not_found.answer(request)
         if error.status_code == 405 and request.method == "OPTIONS":
             return Response(status_code=204, headers=error.headers)
+        if error.status_code in {404, 405} and not_found.is_for(request):
+            return not_found.answer(request, error)
         return await edge.refuse(http_error(request, error), request)
 
     async def on_api_error(_request: Request, error: Exception) -> Response:

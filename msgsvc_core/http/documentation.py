@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -138,7 +139,8 @@ def _reference(
 
 
 class NotFoundPage:
-    """What people read in a browser at an address where nothing is; programs get the error envelope."""
+    """What people read in a browser at an address where nothing is, or that takes forms alone; programs get
+    the error envelope."""
 
     def __init__(self, texts: Texts, default_lang: str) -> None:
         self._texts = texts
@@ -149,7 +151,7 @@ class NotFoundPage:
         path = path_within(request.scope)
         return "text/html" in request.headers.get("accept", "") and not path.startswith("/v1/")
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request, error: HTTPException) -> Response:
         liked = request.headers.get("accept-language", "")
         lang = read_language("", liked, self._default_lang)
         page = _page(
@@ -158,8 +160,10 @@ class NotFoundPage:
             lang=lang,
             _=self._texts.into(lang),
             root=request.scope.get("root_path", ""),
+            status=error.status_code,
         )
-        page.status_code = 404
+        page.status_code = error.status_code
+        page.headers.update(error.headers or {})
         page.headers["Vary"] = "Accept, Accept-Language"
         return page
 

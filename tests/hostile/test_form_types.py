@@ -82,6 +82,33 @@ async def test_a_stranger_gets_a_page_that_does_not_blame_the_service(
     assert odd == {}
 
 
+async def test_a_page_that_takes_forms_alone_is_explained_to_whoever_opens_it(
+    make_service: ServiceFactory, make_tenant: Any
+) -> None:
+    """As by Enter in the address bar, after a form was sent."""
+    place = await furnish(make_service, make_tenant)
+    browser = Stranger(place.service.app, headers=BROWSER)
+    program = Stranger(place.service.app)
+    odd = {}
+    posted = [
+        page.path
+        for page in public_pages(place.service)
+        if "GET" not in page.methods and not OF_PROGRAMS.match(page.path)
+    ]
+    for path in posted:
+        shown = await browser.ask("GET", place.path(path))
+        told = await program.ask("GET", place.path(path))
+        kind = shown.headers.get("content-type", "")
+        if wrong := wrong_with(shown.status, kind, shown.body.decode()):
+            odd[path] = wrong
+        if shown.status == 405:
+            assert shown.headers["allow"] == told.headers["allow"] == "POST"
+            assert told.headers["content-type"] == "application/json"
+
+    assert "/code/{token}/again" in posted
+    assert odd == {}
+
+
 @pytest.mark.parametrize("body", ["JSON", "text", "compressed"])
 async def test_a_page_of_the_dashboard_that_gets_no_form_says_so(
     make_service: ServiceFactory, make_tenant: Any, body: str

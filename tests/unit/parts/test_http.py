@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -484,7 +485,7 @@ def test_people_get_a_page_and_programs_the_envelope(
 def test_the_page_is_in_the_readers_language_and_links_below_its_root(core: MemoryCore) -> None:
     headers = [(b"accept-language", b"ru,en;q=0.5")]
     scope = {"type": "http", "path": "/x", "headers": headers, "root_path": "/bots"}
-    answer = NotFoundPage(core.texts, "en").answer(Request(scope))
+    answer = NotFoundPage(core.texts, "en").answer(Request(scope), HTTPException(404))
 
     assert answer.status_code == 404
     assert 'lang="ru"' in bytes(answer.body).decode()
