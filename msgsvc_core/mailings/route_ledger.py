@@ -62,7 +62,7 @@ class RowChange:
 
 
 def _reachable(
-    project_id: str, asked: Audience, steps: Sequence[RouteStep], dialect: Dialect
+    project_id: str, audience: Audience, steps: Sequence[RouteStep], dialect: Dialect
 ) -> tuple[str, str, dict[str, Any]]:
     """The condition that selects the subscribers `p` by whom the people of an audience are reached, the
     number of a subscriber's step, and the parameters of both.
@@ -73,21 +73,21 @@ def _reachable(
     channels, params = any_of("p.channel", "route_channels", [s.channel for s in steps], dialect)
     parts = ["p.project_id = :project_id", "p.status = 'active'", channels]
     params["project_id"] = project_id
-    if asked.permission:
+    if audience.permission:
         parts.append(
             "(SELECT COUNT(*) FROM core_subscriber_permissions g WHERE g.project_id = p.project_id"
             " AND g.subscriber_id = p.subscriber_id AND g.permission = :permission) > 0"
         )
-        params["permission"] = asked.permission
-    wanted = asked.model_copy(
+        params["permission"] = audience.permission
+    wanted = audience.model_copy(
         update={"all": None, "permission": None, "tags_none": None, "channels": None}
     )
     if wanted.to_column():
         text, more = condition(project_id, wanted, None, dialect, active=None)
         parts.append(_OF_PERSON.format(condition=text))
         params |= more
-    if asked.tags_none:
-        unwanted = Audience(tags_none=asked.tags_none)
+    if audience.tags_none:
+        unwanted = Audience(tags_none=audience.tags_none)
         text, more = condition(project_id, unwanted, None, dialect, active=None)
         parts.append(f"NOT {_OF_PERSON.format(condition=f'NOT ({text})')}")
         params |= more
@@ -97,10 +97,10 @@ def _reachable(
 
 
 async def count_by_bot(
-    tx: Tx, project_id: str, asked: Audience, steps: Sequence[RouteStep], most: int
+    tx: Tx, project_id: str, audience: Audience, steps: Sequence[RouteStep], most: int
 ) -> dict[str, int]:
     """The number of people per bot that is the first to reach them; counting stops after about `most`."""
-    where, step, params = _reachable(project_id, asked, steps, tx.dialect)
+    where, step, params = _reachable(project_id, audience, steps, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT bot, COUNT(*) AS count FROM (SELECT bot, ROW_NUMBER() OVER"
         " (PARTITION BY person, alone ORDER BY step, subscriber_id) AS place"
@@ -116,14 +116,14 @@ async def count_by_bot(
 async def expand(
     tx: Tx,
     mailing: Mailing,
-    asked: Audience,
+    audience: Audience,
     *,
     after: str,
     until: str,
     before_ms: int,
 ) -> None:
     """Writes the channels of one step of the expansion into the ledger, all as `standby`."""
-    where, step, params = _reachable(mailing.project_id, asked, mailing.steps, tx.dialect)
+    where, step, params = _reachable(mailing.project_id, audience, mailing.steps, tx.dialect)
     await tx.execute(
         "INSERT INTO core_recipients"
         " (project_id, subscriber_id, job_id, bot, status, attempts, person, step)"

@@ -192,7 +192,7 @@ class Mailings:
         self,
         tx: Tx,
         project_id: str,
-        asked: Audience,
+        audience: Audience,
         permission: str | None = None,
         *,
         route_id: str | None = None,
@@ -200,7 +200,7 @@ class Mailings:
         """The current size of an audience, and who is left out of it, for a message that needs a
         `permission`. At most 5,000 subscribers are looked at. By a route all are counted, and nobody is left
         out. Raises `ValidationFailed`."""
-        return await self._validation.break_down(tx, project_id, asked, permission, route_id)
+        return await self._validation.break_down(tx, project_id, audience, permission, route_id)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
         """Whether it was already resent to recipients with an unknown outcome, which can be done once."""
@@ -222,16 +222,16 @@ class Mailings:
             raise Conflict("it was already resent to recipients with an unknown outcome")
         # Subscribers who have revoked the permission since don't get it.
         permission = before.audience.get("permission")
-        asked = Audience(all=True) if permission is None else Audience(permission=permission)
+        audience = Audience(all=True) if permission is None else Audience(permission=permission)
         limit = self._limits.broadcast_recipients
-        counts = await audience_store.count_by_bot(tx, project_id, asked, job_id, limit)
+        counts = await audience_store.count_by_bot(tx, project_id, audience, job_id, limit)
         if not counts:
             raise Conflict("no subscribed recipient has an unknown outcome")
         now_ms = self._clock.now_ms()
         if before.expires_at_ms is not None and before.expires_at_ms <= now_ms:
             raise Conflict("it has expired: nobody would get it")
         mailing = before.again(
-            new_id("job"), asked.to_column(), total=sum(counts.values()), now_ms=now_ms
+            new_id("job"), audience.to_column(), total=sum(counts.values()), now_ms=now_ms
         )
         await self._add(tx, mailing)
         return mailing

@@ -73,21 +73,21 @@ class AudienceNames:
         self._permissions = permissions
 
     async def find_missing(
-        self, tx: Tx, project_id: str, asked: Audience
+        self, tx: Tx, project_id: str, audience: Audience
     ) -> ValidationFailed | None:
         """The first name in an audience that the project does not have; None if it has all.
 
         Without this check, the audience would be nobody, or everybody.
         """
         for field in ("tags_any", "tags_all", "tags_none"):
-            tags: Sequence[str] = getattr(asked, field) or ()
+            tags: Sequence[str] = getattr(audience, field) or ()
             if tags and (missing := await self._tags.lock_missing(tx, project_id, tags)):
                 return ValidationFailed(
                     "this project has no tag {name!r}", field=f"audience.{field}", name=missing[0]
                 )
-        if asked.permission is not None:
+        if audience.permission is not None:
             return await self.find_missing_permission(
-                tx, project_id, "audience.permission", asked.permission
+                tx, project_id, "audience.permission", audience.permission
             )
         return None
 
@@ -100,13 +100,13 @@ class AudienceNames:
         return ValidationFailed("this project has no permission {key!r}", field=field, key=key)
 
     async def find_route(
-        self, tx: Tx, project_id: str, route_id: str | None, asked: Audience
+        self, tx: Tx, project_id: str, route_id: str | None, audience: Audience
     ) -> Route | None:
         """The route that is named; None if none is. Raises `NotFound`, and `ValidationFailed` for one by
         which an audience can't be sent to."""
         if route_id is None:
             return None
-        if asked.channels:
+        if audience.channels:
             raise ValidationFailed(
                 "can't stand beside route, which has channels", field="audience.channels"
             )
@@ -207,21 +207,21 @@ class MailingValidation:
         self,
         tx: Tx,
         project_id: str,
-        asked: Audience,
+        audience: Audience,
         permission: str | None,
         route_id: str | None = None,
     ) -> AudienceBreakdown:
         """Who would get a message that needs a `permission`. Raises `ValidationFailed` for unknown names,
         and if more than the limit are found."""
-        await self._check_audience(tx, project_id, asked, permission)
-        route = await self._names.find_route(tx, project_id, route_id, asked)
+        await self._check_audience(tx, project_id, audience, permission)
+        route = await self._names.find_route(tx, project_id, route_id, audience)
         if route is not None:
-            counts = await self._counts(tx, project_id, asked, route)
+            counts = await self._counts(tx, project_id, audience, route)
             return AudienceBreakdown(sum(counts.values()), {})
         limit = self._limits.broadcast_recipients
         bots = [channel.key for channel in self._channels.list_for_project(project_id)]
         found = await audience_store.break_down(
-            tx, project_id, asked, permission, bots, MOST_BROKEN_DOWN
+            tx, project_id, audience, permission, bots, MOST_BROKEN_DOWN
         )
         if found.reached > limit:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
@@ -264,34 +264,34 @@ class MailingValidation:
         await self._check_audience(tx, project_id, new.audience, new.message.permission)
 
     async def _check_audience(
-        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+        self, tx: Tx, project_id: str, audience: Audience, permission: str | None
     ) -> None:
-        missing = await self._names.find_missing(tx, project_id, asked)
+        missing = await self._names.find_missing(tx, project_id, audience)
         if missing is None and permission is not None:
             missing = await self._names.find_missing_permission(
                 tx, project_id, "permission", permission
             )
         if missing is not None:
             raise missing
-        self._check_channel_names(project_id, asked)
+        self._check_channel_names(project_id, audience)
 
-    def _check_channel_names(self, project_id: str, asked: Audience) -> None:
-        for channel in asked.channels or ():
+    def _check_channel_names(self, project_id: str, audience: Audience) -> None:
+        for channel in audience.channels or ():
             if self._channels.resolve(project_id, channel) is None:
                 raise ValidationFailed(
                     "there is no channel {channel!r}", field="audience.channels", channel=channel
                 )
 
     async def _counts(
-        self, tx: Tx, project_id: str, asked: Audience, route: Route | None
+        self, tx: Tx, project_id: str, audience: Audience, route: Route | None
     ) -> dict[str, int]:
         """Recipients per bot; with a route people, per bot that is the first for them. Raises
         `ValidationFailed` if there are more than the limit."""
         limit = self._limits.broadcast_recipients
         if route is not None:
-            counts = await route_ledger.count_by_bot(tx, project_id, asked, route.steps, limit + 1)
+            counts = await route_ledger.count_by_bot(tx, project_id, audience, route.steps, limit + 1)
         else:
-            counts = await audience_store.count_by_bot(tx, project_id, asked, None, limit + 1)
+            counts = await audience_store.count_by_bot(tx, project_id, audience, None, limit + 1)
         if sum(counts.values()) > limit:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=limit)
         return counts
