@@ -26,7 +26,7 @@ _TAGS = ("tags_any", "tags_all", "tags_none")
 _MOST_TAGS = 100
 
 
-def asked(page: PageContext) -> PostedForm:
+def query_form(page: PageContext) -> PostedForm:
     """The values of a GET form, in which a name may occur several times."""
     values: dict[str, list[str]] = {}
     if isinstance(page.query, QueryParams):

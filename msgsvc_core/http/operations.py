@@ -118,10 +118,10 @@ class Readiness:
         revoked, `unavailable_since` for one whose platform does not answer, `paused_until` for one
         whose platform asks to wait, `reception` for one that receives nothing. `shelf` counts what
         could not be read, where there is any."""
-        asked, redis, troubled = await asyncio.gather(
+        checked, redis, troubled = await asyncio.gather(
             self._database_and_queue(), self._redis(), self._troubled()
         )
-        checks = {**asked, **redis}
+        checks = {**checked, **redis}
         if self._processes > 1 and not self._has_redis:
             detail = (
                 f"each of {self._processes} processes counts a project's requests by itself, so up to"

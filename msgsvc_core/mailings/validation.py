@@ -289,7 +289,9 @@ class MailingValidation:
         `ValidationFailed` if there are more than the limit."""
         limit = self._limits.broadcast_recipients
         if route is not None:
-            counts = await route_ledger.count_by_bot(tx, project_id, audience, route.steps, limit + 1)
+            counts = await route_ledger.count_by_bot(
+                tx, project_id, audience, route.steps, limit + 1
+            )
         else:
             counts = await audience_store.count_by_bot(tx, project_id, audience, None, limit + 1)
         if sum(counts.values()) > limit:

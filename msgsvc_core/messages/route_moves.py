@@ -29,7 +29,7 @@ from msgsvc_core.messages.outcomes import (
 )
 from msgsvc_core.messages.route_store import State
 from msgsvc_core.routing import RouteChooser, RouteStep
-from msgsvc_core.routing.choosing import Asked
+from msgsvc_core.routing.choosing import RoutedPerson
 from msgsvc_core.routing.models import Candidate, Choice, SkippedReason, SkippedStep
 from msgsvc_core.routing.progress import (
     LATE,
@@ -262,8 +262,8 @@ class RouteMoves:
             tx, [(each.project_id, each.subscriber_id, named.get(each.key)) for each in going]
         )
         found = [(each, known) for each, known in zip(going, people, strict=True) if known]
-        asked = [
-            Asked(
+        routed = [
+            RoutedPerson(
                 each.project_id,
                 each.steps,
                 known,
@@ -272,7 +272,7 @@ class RouteMoves:
             )
             for each, known in found
         ]
-        choices = await self._chooser.choose_many(tx, asked, now_ms=now_ms)
+        choices = await self._chooser.choose_many(tx, routed, now_ms=now_ms)
         by_key = {each.key: choice for (each, _), choice in zip(found, choices, strict=True)}
         return [by_key.get(each.key, NOTHING) for each in messages]
 

@@ -31,11 +31,11 @@ class CompressedFiles(StaticFiles):
         if os.path.splitext(full_path)[1] not in TEXTS:
             return response
         response.headers["Vary"] = "Accept-Encoding"
-        asked = Headers(scope=scope)
+        request_headers = Headers(scope=scope)
         if (
             isinstance(response, NotModifiedResponse)
-            or "range" in asked
-            or "gzip" not in asked.get("accept-encoding", "")
+            or "range" in request_headers
+            or "gzip" not in request_headers.get("accept-encoding", "")
         ):
             return response
         body = _compressed(os.fspath(full_path), stat_result.st_mtime_ns, stat_result.st_size)

@@ -18,7 +18,7 @@ FindStopped = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, bool]]]
 
 
 @value_object
-class Asked:
+class RoutedPerson:
     """Whom to reach by a route's steps, from number `first` on: a person by all their subscribers.
     `permission` is the key of one that they must have granted."""
 
@@ -71,35 +71,37 @@ class RouteChooser:
         everywhere = await self._subscribers.list_recipients(
             project_id, subscriber_id=subscriber_id, external_id=external_id, tx=tx
         )
-        asked = Asked(project_id, steps, everywhere, permission=permission, first=first)
-        bots, permissions = _needed(asked)
+        person = RoutedPerson(project_id, steps, everywhere, permission=permission, first=first)
+        bots, permissions = _needed(person)
         stopped = {bot for bot in bots if await self._stopped.get(bot, tx)}
         granted = {key for key in permissions if await self._granted.get(key, tx)}
-        return await self._choose(asked, now_ms, stopped, granted, for_code=for_code)
+        return await self._choose(person, now_ms, stopped, granted, for_code=for_code)
 
-    async def choose_many(self, tx: Tx, asked: Sequence[Asked], *, now_ms: int) -> list[Choice]:
+    async def choose_many(
+        self, tx: Tx, people: Sequence[RoutedPerson], *, now_ms: int
+    ) -> list[Choice]:
         """As `choose`, for many at once, whose subscribers are known."""
-        needed = [_needed(each) for each in asked]
+        needed = [_needed(each) for each in people]
         stopped = await self._stopped.get_many({bot for bots, _ in needed for bot in bots}, tx)
         granted = await self._granted.get_many({key for _, keys in needed for key in keys}, tx)
-        return [await self._choose(each, now_ms, stopped, granted) for each in asked]
+        return [await self._choose(each, now_ms, stopped, granted) for each in people]
 
     async def _choose(
         self,
-        asked: Asked,
+        person: RoutedPerson,
         now_ms: int,
         stopped: Container[str],
         granted: Container[tuple[str, str, str]],
         *,
         for_code: bool = False,
     ) -> Choice:
-        by_channel = {recipient.channel: recipient for recipient in asked.recipients}
+        by_channel = {recipient.channel: recipient for recipient in person.recipients}
         found: list[Candidate | SkippedStep] = []
-        for number, step in enumerate(asked.steps[asked.first :], asked.first):
+        for number, step in enumerate(person.steps[person.first :], person.first):
             recipient = by_channel.get(step.channel)
             channel = None if recipient is None else await self._channels.find(recipient.bot)
             obstacle = self._obstacle(
-                asked, recipient, channel, stopped, granted, for_code=for_code
+                person, recipient, channel, stopped, granted, for_code=for_code
             )
             if obstacle is not None:
                 found.append(SkippedStep(number, step.channel, obstacle.reason))
@@ -115,7 +117,7 @@ class RouteChooser:
 
     def _obstacle(
         self,
-        asked: Asked,
+        person: RoutedPerson,
         recipient: Recipient | None,
         channel: Channel | None,
         stopped: Container[str],
@@ -126,7 +128,7 @@ class RouteChooser:
         """Why a person can't be written to by their bot."""
         if recipient is None:
             return find_obstacle(status=None)
-        project_id, key = asked.project_id, asked.permission
+        project_id, key = person.project_id, person.permission
         status = recipient.status
         if status != "blocked" and for_code:
             takes = self._subscribers.recipient_takes_codes(project_id, recipient)
@@ -140,12 +142,12 @@ class RouteChooser:
         )
 
 
-def _needed(asked: Asked) -> tuple[set[str], set[tuple[str, str, str]]]:
+def _needed(person: RoutedPerson) -> tuple[set[str], set[tuple[str, str, str]]]:
     """The bots of which must be known whether they are stopped, and the permissions whether granted."""
-    channels = {step.channel for step in asked.steps[asked.first :]}
+    channels = {step.channel for step in person.steps[person.first :]}
     written = [
-        each for each in asked.recipients if each.channel in channels and each.status != "blocked"
+        each for each in person.recipients if each.channel in channels and each.status != "blocked"
     ]
-    key = asked.permission
-    granted = {(asked.project_id, each.subscriber_id, key) for each in written} if key else set()
+    key = person.permission
+    granted = {(person.project_id, each.subscriber_id, key) for each in written} if key else set()
     return {each.bot for each in written}, granted

@@ -30,8 +30,8 @@ async def search(
     keys: list[tuple[str, str]] = []
     most, may_follow = limit, True
     while may_follow and len(keys) < limit:
-        conditions, asked = search_of(text, after)
-        rows = await _named(tx, where, conditions, {**params, **asked, "most": most})
+        conditions, searched = search_of(text, after)
+        rows = await _named(tx, where, conditions, {**params, **searched, "most": most})
         for row in rows:
             if is_first(text, row["place"], [row[column] for column in COLUMNS.values()]):
                 keys.append((project_id, row["subscriber_id"]))

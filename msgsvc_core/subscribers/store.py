@@ -217,12 +217,12 @@ async def list_page(
     """Newest first, or oldest first; `after` is the last id of the previous page, in that order."""
     if ascending and query.created_after is not None:
         after = max(after or "", earliest_id("sub", query.created_after))
-    asked = filter_of(project_id, await by_id(tx, project_id, query), after, ascending=ascending)
+    selected = filter_of(project_id, await by_id(tx, project_id, query), after, ascending=ascending)
     found = await _select(
         tx,
-        f"{asked.condition} ORDER BY {asked.order} {'ASC' if ascending else 'DESC'} LIMIT :most",
-        {**asked.params, "most": limit},
-        source=asked.source,
+        f"{selected.condition} ORDER BY {selected.order} {'ASC' if ascending else 'DESC'} LIMIT :most",
+        {**selected.params, "most": limit},
+        source=selected.source,
     )
     # Ids increase with time: after the first that is too old, all are older.
     since_ms = -1 if query.created_after is None else query.created_after
@@ -250,18 +250,18 @@ async def active_by_project(tx: Tx) -> dict[str, int]:
 
 async def count(tx: Tx, project_id: str, query: SubscriberFilters, limit: int) -> Count:
     """How many there are, of at most `limit` looked at."""
-    asked = led_filter_of(project_id, await by_id(tx, project_id, query))
+    selected = led_filter_of(project_id, await by_id(tx, project_id, query))
     needed = ["s.created_at_ms"]
-    if asked.also:
+    if selected.also:
         needed += ["s.subscriber_id", "s.channel", "s.status", "s.lang"]
     return await count_walked(
         tx,
-        asked.source,
-        led_by=asked.led_by,
-        order=asked.order,
+        selected.source,
+        led_by=selected.led_by,
+        order=selected.order,
         columns=needed,
-        also=asked.also,
-        params=asked.params,
+        also=selected.also,
+        params=selected.params,
         limit=limit,
         since_ms=query.created_after,
     )

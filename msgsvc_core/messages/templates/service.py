@@ -221,8 +221,8 @@ class Templates:
 
     def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
         channels = self._channels.list_for_project(project_id)
-        asked = [(channel.name, channel.problem(message)) for channel in channels]
-        return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
+        problems = [(channel.name, channel.problem(message)) for channel in channels]
+        return [Problem(channel=name, problem=problem) for name, problem in problems if problem]
 
     def _checked(self, project_id: str, content: TemplateContent) -> str:
         """The contents in stored form. Raises `ValidationFailed` for content that could never be sent: that

@@ -13,11 +13,11 @@ async def select(
 ) -> tuple[list[str], str | None]:
     """The ids of the next subscribers who match, newest first, and the last one that was looked at; None if
     there are no more. `filters` name a tag by its id."""
-    asked = filter_of(project_id, filters, after)
+    selected = filter_of(project_id, filters, after)
     rows = await tx.fetch_all(
-        f"SELECT s.subscriber_id, s.created_at_ms FROM {asked.source} WHERE {asked.condition}"
-        f" ORDER BY {asked.order} DESC LIMIT :most",
-        {**asked.params, "most": limit},
+        f"SELECT s.subscriber_id, s.created_at_ms FROM {selected.source} WHERE {selected.condition}"
+        f" ORDER BY {selected.order} DESC LIMIT :most",
+        {**selected.params, "most": limit},
     )
     since_ms = -1 if filters.created_after is None else filters.created_after
     found = [row["subscriber_id"] for row in rows if row["created_at_ms"] > since_ms]

@@ -52,12 +52,12 @@ class Leaving:
             await ctx.reply(self._question(ctx, known, 0))
 
     async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
-        which, asked = (*parts, "", "")[:2]
+        which, stamp = (*parts, "", "")[:2]
         known = await self._known.of(ctx)
         one = known.by_id(which)
         # "All" means the projects in the question, and none that were added since.
         chosen = known.active if which == _all_of(known) else [one] if one else []
-        if not chosen or not buttons.is_fresh(asked, self._clock.now_ms()):
+        if not chosen or not buttons.is_fresh(stamp, self._clock.now_ms()):
             old = texts.too_old(ctx, "stop")
             await buttons.replace(ctx, old, notice=old.text)
             return
@@ -100,12 +100,12 @@ class Leaving:
         if not buttons.are_shown(ctx):
             how = _("Write /stop and the number, or /stop all.")
             return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")
-        asked = buttons.stamp(self._clock.now_ms())
+        stamp = buttons.stamp(self._clock.now_ms())
         each = [
-            (Button(one.project, data=buttons.data("stop", one.subscriber_id, asked)),)
+            (Button(one.project, data=buttons.data("stop", one.subscriber_id, stamp)),)
             for one in active
         ]
-        everything = Button(_("All of them"), data=buttons.data("stop", _all_of(known), asked))
+        everything = Button(_("All of them"), data=buttons.data("stop", _all_of(known), stamp))
         keep = Button(_("Cancel"), data=buttons.data("keep"))
         return OutgoingMessage(
             text,

@@ -57,13 +57,13 @@ class Starting:
         return known.resumable[0].project_id if len(known.resumable) == 1 else None
 
     async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
-        which, asked = (*parts, "", "")[:2]
+        which, stamp = (*parts, "", "")[:2]
         known = await self._known.of(ctx)
         one = known.by_id(which)
         if (
             one is None
             or not one.project_is_active
-            or not buttons.is_fresh(asked, self._clock.now_ms())
+            or not buttons.is_fresh(stamp, self._clock.now_ms())
         ):
             old = texts.too_old(ctx, "start")
             await buttons.replace(ctx, old, notice=old.text)
@@ -108,5 +108,5 @@ class Starting:
     def _resubscribe_button(self, ctx: InboundContext, one: Subscription) -> Button:
         _ = ctx._
         text = _("Subscribe again: {project}", project=one.project)
-        asked = buttons.stamp(self._clock.now_ms())
-        return Button(text, data=buttons.data("back", one.subscriber_id, asked))
+        stamp = buttons.stamp(self._clock.now_ms())
+        return Button(text, data=buttons.data("back", one.subscriber_id, stamp))

@@ -58,11 +58,11 @@ class Triggers:
         await self._happened(tx, [Happening(project_id, subscriber_id, meanings)])
 
     async def _happened(self, tx: Tx, happenings: Sequence[Happening]) -> None:
-        asked = {(one.project_id, *each) for one in happenings for each in one.meanings}
-        if not asked:
+        keys = {(one.project_id, *each) for one in happenings for each in one.meanings}
+        if not keys:
             return
         found: dict[tuple[str, str, str], list[store.Subscription]] = {}
-        for meaning in await store.find_matching(tx, sorted(asked)):
+        for meaning in await store.find_matching(tx, sorted(keys)):
             key = (meaning.project_id, meaning.kind, meaning.value)
             found.setdefault(key, []).append(meaning)
         if not found:

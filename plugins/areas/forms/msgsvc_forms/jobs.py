@@ -60,10 +60,10 @@ class Removal:
     async def empty_spam(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Removes spam in steps: other writers go between them, be it a hundred thousand."""
         for job in jobs:
-            asked = job.payload["project_id"], job.payload["form_id"], job.payload["until_ms"]
+            which = job.payload["project_id"], job.payload["form_id"], job.payload["until_ms"]
             is_done = False
             while not is_done:
                 if ctx.stopping:
                     raise Stopping
                 async with ctx.holding(job) as tx:
-                    is_done = await self._submissions.remove_spam(tx, *asked, CHUNK)
+                    is_done = await self._submissions.remove_spam(tx, *which, CHUNK)

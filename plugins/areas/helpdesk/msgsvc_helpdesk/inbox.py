@@ -51,10 +51,12 @@ class Inbox:
         `BadRequest`."""
         due = await self._sla.due_within(tx, project_id, query.due)
         if query.sort != "activity":
-            asked = query.as_list(query.sort)
-            return asked.cut(
-                await store.list_page(tx, project_id, asked, asked.fetch_limit, due, merged=False),
-                asked.place_of,
+            listed = query.as_list(query.sort)
+            return listed.cut(
+                await store.list_page(
+                    tx, project_id, listed, listed.fetch_limit, due, merged=False
+                ),
+                listed.place_of,
             )
         after = _read_after(query.after)
         found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit, due)

@@ -146,11 +146,11 @@ async def list_page(
         return await _list_sorted(tx, project_id, query, after, limit, due)
     last = None if after is None else after[1]
     unmerged = "" if merged else " AND t.merged_into IS NULL"
-    asked = _listed(tx.dialect, project_id, query, last, due)
+    selected = _listed(tx.dialect, project_id, query, last, due)
     rows = await tx.fetch_all(
-        f"{select_tickets(tx.dialect, asked.source)} WHERE {asked.condition}{unmerged}"
-        f" ORDER BY {asked.order} DESC LIMIT :most",
-        {**asked.params, "most": limit},
+        f"{select_tickets(tx.dialect, selected.source)} WHERE {selected.condition}{unmerged}"
+        f" ORDER BY {selected.order} DESC LIMIT :most",
+        {**selected.params, "most": limit},
     )
     # Ids grow with time: what comes after the first that is too old, is older.
     since_ms = -1 if query.created_after is None else query.created_after
@@ -167,11 +167,11 @@ async def select_ids(
 ) -> tuple[list[str], str | None]:
     """The ids of the next tickets that match, newest first and without merged ones, and the last one that was
     looked at; None if there are no more."""
-    asked = _listed(tx.dialect, project_id, filters, after, due)
+    selected = _listed(tx.dialect, project_id, filters, after, due)
     rows = await tx.fetch_all(
-        f"SELECT t.ticket_id, t.created_at_ms FROM {asked.source} WHERE {asked.condition}"
-        f" AND t.merged_into IS NULL ORDER BY {asked.order} DESC LIMIT :most",
-        {**asked.params, "most": limit},
+        f"SELECT t.ticket_id, t.created_at_ms FROM {selected.source} WHERE {selected.condition}"
+        f" AND t.merged_into IS NULL ORDER BY {selected.order} DESC LIMIT :most",
+        {**selected.params, "most": limit},
     )
     since_ms = -1 if filters.created_after is None else filters.created_after
     found = [row["ticket_id"] for row in rows if row["created_at_ms"] > since_ms]

@@ -17,9 +17,9 @@ from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
 from msgsvc_core.dashboard.writing import (
     MessageChoices,
     MessageForm,
-    asked,
     audience_of,
     audience_values,
+    query_form,
 )
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
@@ -112,7 +112,7 @@ async def preview(
 
 async def testers(page: PageContext, drafts: DraftTests, subscribers: Subscribers) -> Render:
     """A fragment: who may get a test."""
-    given = asked(page)
+    given = query_form(page)
     who = given.text("test_who")
     return Render(
         "testers.html",
@@ -135,7 +135,7 @@ async def send_test(page: PageContext, drafts: DraftTests, choices: MessageChoic
 
 async def reach(page: PageContext, mailings: Mailings, channels: Channels) -> Render:
     """A fragment: the current size of the audience, who is left out of it, and the cost."""
-    form = asked(page)
+    form = query_form(page)
     counted: CountedAudience | None = None
     problem: ApiError | None = None
     try:

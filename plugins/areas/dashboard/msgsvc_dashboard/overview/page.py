@@ -78,8 +78,8 @@ async def overview(
 
 
 def _period(page: PageContext) -> int:
-    asked = page.query.get("days", "")
-    return next((days for days in PERIODS if str(days) == asked), PERIODS[0])
+    chosen = page.query.get("days", "")
+    return next((days for days in PERIODS if str(days) == chosen), PERIODS[0])
 
 
 async def _active(page: PageContext, counts: Counts, subscribers: Subscribers, days: int) -> Level:

@@ -73,8 +73,8 @@ async def merge(page: PageContext, people: People) -> Redirect:
 async def _chosen(page: PageContext, all_subscribers: Subscribers) -> Subscriber | None:
     """Who was chosen by a search or typed as an id; None where nobody in the project is meant."""
     names = (FIELD, f"{FIELD}-searched", f"{FIELD}-chosen")
-    asked = PostedForm({name: (page.query.get(name, ""),) for name in names})
-    who = chosen_person(asked, FIELD)
+    form = PostedForm({name: (page.query.get(name, ""),) for name in names})
+    who = chosen_person(form, FIELD)
     if not any(who.values()):
         return None
     try:

@@ -29,7 +29,7 @@ async def save_view(page: PageContext, views: SavedViews) -> Redirect:
 
 @pages.post("/views/change", access="customers:read", title=lambda _: _("View saved"))
 async def change_view(page: PageContext, views: SavedViews) -> Redirect:
-    view = await _asked(page, views)
+    view = await _view_of(page, views)
     if page.form.text("name") != view.name:
         _check(page, view.is_shared)
         await views.rename(page.tx, page.project_id, view, page.form.text("name"))
@@ -45,7 +45,7 @@ async def change_view(page: PageContext, views: SavedViews) -> Redirect:
 
 @pages.post("/views/delete", access="customers:read", title=lambda _: _("View deleted"))
 async def delete_view(page: PageContext, views: SavedViews) -> Redirect:
-    view = await _asked(page, views)
+    view = await _view_of(page, views)
     _check(page, view.is_shared)
     await views.delete(page.tx, page.project_id, view)
     return Redirect(address(page, view.path, view.query), page._("View deleted."))
@@ -56,7 +56,7 @@ def address(page: PageContext, path: str, query: str) -> str:
     return f"{page.url(path)}?{query}"
 
 
-async def _asked(page: PageContext, views: SavedViews) -> SavedView:
+async def _view_of(page: PageContext, views: SavedViews) -> SavedView:
     view_id = page.form.text("view_id")
     view = await views.find(page.tx, page.project_id, page.viewer.account_id, view_id)
     page.note(view_id=view.view_id)

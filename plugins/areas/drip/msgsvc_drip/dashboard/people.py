@@ -48,10 +48,10 @@ def declare(pages: Pages) -> None:
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:
     """Newest first."""
     chain = await get(page, drips)
-    asked: dict[str, Any] = {
+    given: dict[str, Any] = {
         name: page.query[name] for name in ("status", "cursor") if page.query.get(name)
     }
-    query = validate(EnrollmentQuery, asked)
+    query = validate(EnrollmentQuery, given)
     found = await drips.enrollments(page.tx, page.project_id, chain.drip_id, query)
     rows, following = query.cut(found, lambda each: each.enrollment_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]

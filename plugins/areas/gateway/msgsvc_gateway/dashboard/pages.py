@@ -27,7 +27,7 @@ pages = Pages("gateways", package="msgsvc_gateway.dashboard")
     nav=Nav("Gateways", icon="server", group="sign_in", order=40),
 )
 async def gateways(page: PageContext, all_gateways: Gateways, channels: Channels) -> Render:
-    query = validate(PageQuery, _asked(page))
+    query = validate(PageQuery, _paging(page))
     found = await all_gateways.page(page.tx, page.project_id, query)
     shown, following = query.cut(found, lambda gateway: gateway.gateway_id)
     latest = await all_gateways.last_messages(
@@ -59,9 +59,9 @@ async def new_gateway(page: PageContext, channels: Channels) -> Render:
     title=lambda _: _("Gateway created"),
 )
 async def create_gateway(page: PageContext, all_gateways: Gateways) -> Render:
-    asked = {**_typed(page), "sender": page.form.text("sender")}
+    given = {**_typed(page), "sender": page.form.text("sender")}
     gateway, url = await all_gateways.create(
-        page.tx, page.project_id, validate(CreateGatewayBody, asked)
+        page.tx, page.project_id, validate(CreateGatewayBody, given)
     )
     page.note(gateway_id=gateway.gateway_id)
     return Render("url.html", {"gateway": gateway, "url": url, "old_until_ms": None})
@@ -72,7 +72,7 @@ async def gateway(
     page: PageContext, all_gateways: Gateways, channels: Channels, subscribers: Subscribers
 ) -> Render:
     found = await _gateway(page, all_gateways)
-    query = validate(PageQuery, _asked(page))
+    query = validate(PageQuery, _paging(page))
     sent = await all_gateways.messages(page.tx, page.project_id, found.gateway_id, query)
     shown, following = query.cut(sent, lambda message: message.message_id)
     people = await subscribers.get_many(
@@ -119,15 +119,15 @@ async def edit_gateway(page: PageContext, all_gateways: Gateways, channels: Chan
 async def update_gateway(page: PageContext, all_gateways: Gateways) -> Redirect:
     found = await _gateway(page, all_gateways)
     key = page.form.text("signing_key").strip()
-    asked = _typed(page)
+    given = _typed(page)
     if page.form.checked("unsigned"):
-        asked["signing_key"] = None
+        given["signing_key"] = None
     elif key:
-        asked["signing_key"] = key
+        given["signing_key"] = key
     if found.sender == "generic":
         typed = {name: page.form.text(f"path_{name}").strip() for name, _ in paths(page._)}
-        asked["paths"] = {name: path for name, path in typed.items() if path}
-    body = validate(UpdateGatewayBody, asked)
+        given["paths"] = {name: path for name, path in typed.items() if path}
+    body = validate(UpdateGatewayBody, given)
     await all_gateways.update(page.tx, page.project_id, found.gateway_id, body)
     return Redirect(page.url(f"/gateways/{found.gateway_id}"), page._("Saved."))
 
@@ -154,7 +154,7 @@ async def _gateway(page: PageContext, all_gateways: Gateways) -> Gateway:
     return await all_gateways.get(page.tx, page.project_id, page.params["gateway_id"])
 
 
-def _asked(page: PageContext) -> dict[str, Any]:
+def _paging(page: PageContext) -> dict[str, Any]:
     return {"limit": 50, "cursor": page.query.get("cursor") or None}
 
 

@@ -12,8 +12,8 @@ DAYS = (30, 7, 90)
 
 @pages.get("/tickets/figures", access="customers:read")
 async def figures(page: PageContext, clock: Clock, tickets: Tickets) -> Render:
-    asked = page.query.get("days", "")
-    days = next((each for each in DAYS if str(each) == asked), DAYS[0])
+    chosen = page.query.get("days", "")
+    days = next((each for each in DAYS if str(each) == chosen), DAYS[0])
     since_ms = clock.now_ms() - days * DAY_MS
     stats = await stats_of(page.tx, page.project_id, since_ms, tickets.sla)
     return Render("figures.html", {"stats": stats, "days": days, "choices": sorted(DAYS)})

@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
-from msgsvc_core.dashboard.writing import MessageChoices, MessageForm, asked, audience_of
+from msgsvc_core.dashboard.writing import MessageChoices, MessageForm, audience_of, query_form
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
@@ -83,7 +83,7 @@ async def preview_changes(
 
 async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Render:
     """A fragment: the recurrence in words, and the next times."""
-    body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
+    body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(query_form(page))}
     words, times, timezone, problem = "", [], "UTC", None
     try:
         rule = scheduling.rule_of(validate(RecurringBody, body, languages=page.languages))
