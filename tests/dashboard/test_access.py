@@ -68,7 +68,7 @@ async def test_every_page_opens_for_the_roles_of_the_table_and_for_nobody_else(
         for walk in walks:
             await check("nobody", nobody, walk, {303})
             # Who may is asked for a form, or shown a page that has nothing of that name.
-            entered = {400} if walk.page.method == "POST" else {200, 303, 404}
+            entered = {415} if walk.page.method == "POST" else {200, 303, 404}
             if walk.page.access == "account:self":
                 for name, who in {**visitors, "stranger": outside}.items():
                     await check(name, who, walk, entered)
