@@ -1,6 +1,7 @@
 """Models of subscribers: internal, and of the API."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -21,12 +22,24 @@ from msgsvc_core.api.types import (
 from msgsvc_core.channels import Identity
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_core.kernel.i18n import Language, LanguageTag
+from msgsvc_core.kernel.i18n import Language, LanguageTag, Title
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
 
 #: Sources of a subscription (event `subscription.created`).
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
+
+#: What pages call them.
+SOURCE_TITLES: Mapping[str, Title] = {
+    "deep_link": lambda _: _("Subscription link"),
+    "mini_app": lambda _: _("Mini app"),
+    "auth": lambda _: _("Sign-in"),
+    "otp": lambda _: _("One-time code"),
+    "form": lambda _: _("Form"),
+    "helpdesk": lambda _: _("Helpdesk"),
+    "api": lambda _: _("API"),
+}
+
 Status = Literal["active", "unsubscribed", "blocked"]
 
 #: What a project may say of a person whom it adds.

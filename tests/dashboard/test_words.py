@@ -4,6 +4,7 @@ import errno
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -21,6 +22,7 @@ from msgsvc_core.kernel.i18n import Texts, Translate, explained
 from msgsvc_core.kernel.stored_findings import finding_to_column, read_finding
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.models import SOURCE_TITLES, Source
 from msgsvc_dashboard.people.labels import event_detail
 from msgsvc_dashboard.team.actions import ActionTitles
 from msgsvc_dashboard.team.subjects import AuditSubjects
@@ -122,6 +124,10 @@ def test_an_event_is_told_in_the_readers_language(
     events = Events(clock=FakeClock(), specs=HELPDESK_EVENTS, observe=nobody)
 
     assert event_detail(into("ru", "msgsvc_dashboard"), events, event) == told
+
+
+def test_every_source_of_a_subscription_has_a_title() -> None:
+    assert SOURCE_TITLES.keys() == set(get_args(Source))
 
 
 def recorded(error: CallError | ForbiddenTarget) -> Finding:

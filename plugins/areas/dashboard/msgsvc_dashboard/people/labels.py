@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from msgsvc_core.bulk_actions import BulkAction
 from msgsvc_core.events import Event, Events
-from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.i18n import Translate, titled
+from msgsvc_core.subscribers.models import SOURCE_TITLES
 
 #: Counts of a list stop here: "1,000+" says as much as an exact number, and takes no walk.
 MOST_COUNTED = 1000
@@ -177,16 +178,9 @@ def named(_: Translate, names: Iterable[str], kind: str) -> list[tuple[str, str]
 
 
 def source(_: Translate, name: str) -> str:
-    """The label of a subscription's source."""
-    return {
-        "deep_link": _("Subscription link"),
-        "mini_app": _("Mini app"),
-        "auth": _("Sign-in"),
-        "otp": _("One-time code"),
-        "form": _("Form"),
-        "helpdesk": _("Helpdesk"),
-        "api": _("API"),
-    }.get(name, name)
+    """The label of a subscription's source; the name of one of another version."""
+    title = SOURCE_TITLES.get(name)
+    return name if title is None else titled(_, title)
 
 
 def bulk_action(_: Translate, bulk: BulkAction) -> str:
