@@ -234,3 +234,26 @@ def test_what_a_message_answers_is_stored_with_it() -> None:
 
     assert (stored.in_reply_to, stored.by_person) == (message.in_reply_to, True)
     assert stored == OutgoingMessage("Hello")
+
+
+async def test_a_mail_of_somebody_whose_mailbox_was_refused_opens_a_ticket(desk: Desk) -> None:
+    """The refusal was wrong, or is over: the person writes, so they are there."""
+    [person] = (await desk.client.get("/v1/subscribers")).json()["data"]
+    path = f"/v1/subscribers/{person['subscriber_id']}"
+    body = {"subscriber_id": person["subscriber_id"], "text": "News"}
+
+    async def is_blocked() -> bool:
+        return bool((await desk.client.get(path)).json()["status"] == "blocked")
+
+    desk.ann.closed = True
+    await desk.client.post("/v1/send", json=body)
+    await until(is_blocked)
+    desk.ann.closed = False
+    await desk.hears("It is late", "Order 7")
+    [ticket] = await listed(desk.client)
+    known = (await desk.client.get(path)).json()
+    await desk.client.post("/v1/send", json=body)
+
+    assert ticket["subscriber_id"] == person["subscriber_id"]
+    assert known["status"] == "active"
+    assert await desk.gets("News")
