@@ -171,6 +171,38 @@ async def test_events_of_a_burst_all_arrive_once(
     assert len(receiver.received) == len(ids) == 50
 
 
+async def test_a_header_that_is_not_utf8_makes_no_call_come_again(
+    service: Service, client: Any, add_webhook: Any, emit: Any, clock: Any
+):
+    calls = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal calls
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        await reader.readexactly(length)
+        calls += 1
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n"
+            b"X-Served-By: caf\xe9\r\n\r\nok"
+        )
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        webhook = await add_webhook(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        for _ in range(10):
+            await emit()
+        await settled(service)
+        clock.advance(3600)
+        await settled(service)
+    found = await client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
+    deliveries = found.json()["data"]
+
+    assert calls == 10
+    assert [(one["status"], len(one["attempts"])) for one in deliveries] == [("delivered", 1)] * 10
+
+
 async def test_secrets_and_urls_stay_out_of_the_logs(
     service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any
 ):
