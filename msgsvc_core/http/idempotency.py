@@ -45,8 +45,8 @@ _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
 #: again with the same key. Whether a request's form is refused by its schema or by its handler is none of
-#: the client's business, so neither's 400 is stored, nor 413. A 402 is (decision 0075).
-_NOT_STORED = frozenset({400, 401, 403, 404, 413, 425, 429})
+#: the client's business, so neither's 400 is stored, nor 413 (decision 0075).
+NOT_STORED = frozenset({400, 401, 402, 403, 404, 413, 425, 429})
 
 
 @value_object
@@ -402,7 +402,7 @@ async def _kept(tx: Tx, work: Work[Tx], to_answer: ToAnswer) -> StoredAnswer:
 def _storable(error: ApiError) -> ApiError:
     """Raises an error that is not stored. One that keeps its writes, such as a wrong code that was
     counted, had an effect, which must not be repeated."""
-    if error.status >= 500 or (error.status in _NOT_STORED and not error.keeps_writes):
+    if error.status >= 500 or (error.status in NOT_STORED and not error.keeps_writes):
         raise error
     return error
 

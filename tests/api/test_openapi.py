@@ -446,6 +446,18 @@ def test_what_asks_to_wait_says_for_how_long(whole: dict[str, Any]) -> None:
             assert ("Retry-After" in response["headers"]) is waits, path
 
 
+async def test_only_what_is_stored_with_a_key_can_be_a_replay(document: dict[str, Any]) -> None:
+    replayed = {
+        status
+        for _, _, operation in operations(document)
+        for status, response in operation["responses"].items()
+        if status >= "4" and "Idempotent-Replayed" in response.get("headers", {})
+    }
+
+    # A 402 and a 404 leave the key free.
+    assert replayed == {"409"}
+
+
 def test_lists_say_how_they_are_paged(whole: dict[str, Any]) -> None:
     paged = {
         operation["operationId"]: operation["x-pagination"]

@@ -3,12 +3,10 @@
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.http.idempotency import NOT_STORED
 
 #: Statuses with `Retry-After`.
 WAITING = frozenset({425, 429, 503})
-
-#: Errors that are stored with an idempotency key, see docs/guides/api-basics.md.
-_STORED = frozenset({402, 404, 409})
 
 _REQUEST_ID = "X-Request-Id"
 _RATE = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
@@ -66,7 +64,8 @@ def error_headers(endpoint: Endpoint, status: int) -> dict[str, Any]:
         names += _RATE
     if status in WAITING:
         names.append("Retry-After")
-    if status in _STORED and endpoint.method == "POST" and not endpoint.public:
+    is_stored = status < 500 and status not in NOT_STORED
+    if is_stored and endpoint.method == "POST" and not endpoint.public:
         names.append(_REPLAYED)
     return _references(names)
 

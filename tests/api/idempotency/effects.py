@@ -26,12 +26,13 @@ CountEffects = Callable[[], Awaitable[int]]
 
 KEY = {"Idempotency-Key": "key-1234"}
 
-STORED: tuple[type[ApiError], ...] = (BillingBlocked, Conflict)
+STORED: tuple[type[ApiError], ...] = (Conflict,)
 
 NOT_STORED: tuple[type[ApiError], ...] = (
     ValidationFailed,
     InvalidUrl,
     Unauthorized,
+    BillingBlocked,
     Forbidden,
     NotFound,
     TooEarly,
