@@ -276,9 +276,9 @@ async def _end_all(parts: Parts) -> None:
 
 @contextmanager
 def held_port(wanted: int) -> Iterator[int]:
-    """`wanted`, or any free port if it is in use. Nobody who takes any port is given it meanwhile, while a
-    server that names it can listen: Linux allows that beside a socket with `SO_REUSEADDR` that does not
-    listen. Elsewhere it is released at once."""
+    """`wanted`, or any free port if it is in use, reserved until the end of the block: the kernel gives it to
+    nobody who asks for any port, but a server that names it can listen. Linux allows that beside a socket
+    with `SO_REUSEADDR` that does not listen; elsewhere the port is released at once."""
     with ExitStack() as stack:
         for port in (wanted, 0):
             listener = stack.enter_context(socket.socket())
