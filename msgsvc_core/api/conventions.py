@@ -47,8 +47,8 @@ CONVENTIONS = (
             "A `POST` may carry an `Idempotency-Key`, 8 to 128 characters of `A-Z a-z 0-9 _ -`. Repeated with"
             " the same path and body within 24 hours, it returns the first response again, with"
             " `Idempotent-Replayed: true`, and has no further effect; with another body it is 409"
-            " `idempotency_conflict`. After 400, 401, 403, 404, 413, 415, 425, 429 and 5xx the key is"
-            " free."
+            " `idempotency_conflict`. After 400, 401, 402, 403, 404, 413, 415, 425, 429 and 5xx the key"
+            " is free."
         ),
     ),
 )

@@ -204,8 +204,9 @@ class Endpoint:
     #: What takes long and needs no transaction: it gets what the request has, before there is one, and the
     #: handler gets its result as `prepared`, with the parameters of the path.
     prepare: HandlerFunction | None = None
-    #: Its place among the requests that people try a new key with: the dashboard shows the first that the key
-    #: opens. None for other requests.
+    #: Its place among the requests that people can try a new key with. The dashboard shows
+    #: `GET /v1/project` if the key opens it, else the one with the lowest number that it opens. None for
+    #: other requests.
     first_call: int | None = None
     #: The handler with its objects filled in; set by `bound`, as `call_prepare` is.
     call: HandlerFunction = _unbound
@@ -283,8 +284,8 @@ def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
 class Router:
     """Collects the endpoints of one area. `area` is also the required API key scope; with `owners_only`,
     keys created by a non-owner are rejected. `description` says in a sentence what the area is about, in the
-    plugin's texts, `group` among which others it is found, and `key_purpose` which keys have it as a scope
-    without being asked; of several routers of an area, one needs them."""
+    plugin's texts, `group` among which others it is found, and `key_purpose` which preset of scopes, for
+    a new key, includes it; of several routers of an area, one needs them."""
 
     def __init__(
         self,

@@ -147,7 +147,7 @@ class LimitSettings(Section):
     shelf_days: int = Field(
         30,
         ge=1,
-        description="Days for which an item that a channel could not read is kept on its shelf.",
+        description="Days for which an item that could not be read or processed stays on a channel's shelf.",
     )
     shelf_items: int = Field(
         500,

@@ -56,8 +56,8 @@ class EventTile:
 class FirstStep:
     """A step that a new project is asked to take. It is done once an event of that name has happened.
 
-    `path` is the page where it is done, and `action` the label of the link to it. The overview shows the
-    steps until all are done.
+    `path` is the page where it is done, below the project's pages, and `action` the label of the link to it.
+    The overview shows the steps by ascending `order` until all are done.
     """
 
     title: Title

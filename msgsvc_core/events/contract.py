@@ -48,8 +48,8 @@ class EventSpec:
     group: AreaGroup = "other"
     #: What a subscriber's history calls it, with the owner's texts; its name if there is none.
     title: EventTitle | None = None
-    #: What the history shows below the title, with the owner's texts; None for the values of fields with
-    #: common names, such as `text`, `reason` and `url`.
+    #: What the history shows below the title, with the owner's texts. An empty string shows nothing; without
+    #: it the dashboard shows the values of common fields of the payload, such as `text`, `reason` and `url`.
     detail: EventTitle | None = None
 
     def titled(self, _: Translate, data: Mapping[str, Any]) -> str:

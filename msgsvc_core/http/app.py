@@ -53,7 +53,8 @@ def build_app(
         assert isinstance(error, HTTPException)
         if error.status_code == 405 and request.method == "OPTIONS":
             return Response(status_code=204, headers=error.headers)
-        if error.status_code in {404, 405} and not_found.is_for(request):
+        is_opened = error.status_code == 405 and request.method in {"GET", "HEAD"}
+        if (error.status_code == 404 or is_opened) and not_found.is_for(request):
             return not_found.answer(request, error)
         return await edge.refuse(http_error(request, error), request)
 

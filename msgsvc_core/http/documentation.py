@@ -139,7 +139,7 @@ def _reference(
 
 
 class NotFoundPage:
-    """What people read in a browser at an address where nothing is, or that takes forms alone; programs get
+    """What people read in a browser at an address where nothing is, or that only takes forms; programs get
     the error envelope."""
 
     def __init__(self, texts: Texts, default_lang: str) -> None:

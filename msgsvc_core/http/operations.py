@@ -110,14 +110,14 @@ class Readiness:
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
         #: Processes that run jobs, when they were counted.
         self._processes = 0
-        #: How many items of configured channels could not be read then, by the channel's key, its name.
+        #: How many items of configured channels were on their shelves then, by the channel's key, its name.
         self._shelved: dict[str, int] = {}
 
     async def checks(self) -> dict[str, dict[str, Any]]:
         """By name: `ok`, and a `detail` for the operator; `stopped` for a bot that is banned or
         revoked, `unavailable_since` for one whose platform does not answer, `paused_until` for one
         whose platform asks to wait, `reception` for one that receives nothing. `shelf` counts what
-        could not be read, where there is any."""
+        could not be read or processed, where there is any."""
         checked, redis, troubled = await asyncio.gather(
             self._database_and_queue(), self._redis(), self._troubled()
         )

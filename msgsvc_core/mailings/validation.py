@@ -24,7 +24,7 @@ from msgsvc_core.mailings.content import (
 from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import MailingMessage, NewMailing
 from msgsvc_core.messages.fields import METADATA_BYTES
-from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.limits import MessageLimits, exceeded_limit
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.routing import Route, Routes
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -320,7 +320,9 @@ class MailingValidation:
                 raise ValidationFailed(
                     "must be at most {limit} characters with the addresses of its tracked links",
                     field="text",
-                    limit=self._message_limits.text_length,
+                    limit=exceeded_limit(
+                        len(tracked.text), tracked.format, self._message_limits.text_length
+                    ),
                 )
             rendered.append(_SampleMessage(message, tracked))
         return rendered

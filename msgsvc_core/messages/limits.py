@@ -30,12 +30,18 @@ def is_too_long(text: str, text_format: Format, limit: int) -> bool:
     )
 
 
+def exceeded_limit(length: int, text_format: Format, limit: int) -> int:
+    """What a text of that length that is too long exceeds: the length with markup, or `limit`."""
+    with_markup = length_of_markup(text_format, limit)
+    return with_markup if length > with_markup else limit
+
+
 def too_long(length: int, text_format: Format, limit: int, field: str = "text") -> ValidationFailed:
     """The error for a text of that length that is too long."""
-    most = length_of_markup(text_format, limit)
-    if limit < most < length:
+    exceeded = exceeded_limit(length, text_format, limit)
+    if exceeded > limit:
         return ValidationFailed(
-            "must be at most {limit} characters with its markup", field=field, limit=most
+            "must be at most {limit} characters with its markup", field=field, limit=exceeded
         )
     return ValidationFailed("must be at most {limit} characters", field=field, limit=limit)
 

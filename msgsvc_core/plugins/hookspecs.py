@@ -200,8 +200,9 @@ class HookSpecs:
     def register_inbound(self) -> "Sequence[InboundRule]":
         """Handlers of inbound updates: start payloads, buttons, commands, texts. Plain.
 
-        If a handler raises, its transaction is rolled back, and the update is kept on the channel's shelf.
-        It is handled again when somebody has it taken anyway.
+        If a handler raises, its transaction is rolled back, and the update goes to the channel's shelf. From
+        there an operator can have it processed again, up to `limits.shelf_days` later, so calls that a
+        handler makes outside its transaction may happen twice.
         """
 
     # ---- observers ------------------------------------------------------------------------------

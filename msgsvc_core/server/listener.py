@@ -20,7 +20,10 @@ def listener_of(settings: ServerSettings) -> socket.socket:
 
 
 class TcpListener(socket.socket):
-    """Of two sockets bound to one port before either listens, only the first can begin to."""
+    """A TCP socket that says which setting to change if it can't listen.
+
+    Two processes can bind one port as long as neither listens; the second to listen fails.
+    """
 
     #: Where the operator names its address.
     setting = "server"

@@ -63,7 +63,7 @@ class ChannelMetrics:
         )
         self._shelved = Counter(
             "msgsvc_updates_shelved",
-            "Items that a channel could not read and that were put on its shelf, by reason.",
+            "Items that could not be read or processed and were put on a channel's shelf, by reason.",
             ("channel", "reason"),
             registry=registry,
         )

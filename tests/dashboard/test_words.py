@@ -104,6 +104,7 @@ async def test_each_area_has_an_icon_of_its_own_in_a_menu(service: Service) -> N
             f"{'Hi' * 100} · Ждёт клиента",
         ),
         ("ticket.closed", {}, ""),
+        ("ticket.csat_received", {"status": "closed", "score": "4", "comment": "Ok"}, "4/5 · Ok"),
         ("subscription.created", {"source": "deep_link"}, "Ссылка на подписку"),
         ("subscription.deleted", {"source": "deep_link", "reason": "erased"}, "Данные удалены"),
         ("scheduled.skipped", {"reason": "missed"}, "Время упущено"),

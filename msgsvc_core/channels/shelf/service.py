@@ -24,7 +24,7 @@ SEALED = SealedColumn(
     column="sealed",
     key=("item_id",),
     bound_to=("item_id",),
-    holds="{count} item(s) that a channel could not read",
+    holds="{count} item(s) that could not be read or processed",
     if_lost="nothing: they can't be looked at or taken anyway any more; delete them",
     is_lasting=False,
 )

@@ -100,7 +100,7 @@ async def count(tx: Tx, channels: Sequence[str]) -> dict[str, int]:
 
 
 async def set_reason(tx: Tx, item_id: str, reason: str, detail: str, now_ms: int) -> None:
-    """Records why an item could not be read when somebody had it taken anyway."""
+    """Records why an item could not be read or processed when somebody had it taken anyway."""
     await tx.execute(
         "UPDATE core_shelf SET reason = :reason, detail = :detail, tried_at_ms = :now_ms"
         " WHERE item_id = :item_id",

@@ -64,8 +64,9 @@ MOST_LINE = 256 * 1024
 MOST_CELL = 64 * 1024
 
 
-#: Lines that a row may have, in quoted cells, and rows that can't be read before the whole file is refused:
-#: an open quote would take in the rest of the file, and each of those lines would be read as often.
+#: Lines that a row may have, in quoted cells: an open quote would take in the rest of the file, and each of
+#: those lines would be read as often. And how many rows may be unreadable, or not UTF-8, before the whole
+#: file is refused.
 MOST_LINES, MOST_BROKEN = 100, 1_000
 
 #: The first line by which Excel is told the separator.

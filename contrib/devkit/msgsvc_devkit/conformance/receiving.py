@@ -33,6 +33,10 @@ PAYLOADS = (
 )
 
 
+#: How an update survives being kept.
+PLAIN = "its fields must be texts, numbers, booleans, None, or tuples and classes of the contract"
+
+
 class Receiving(Stage):
     """Links and updates, from polling or a webhook."""
 
@@ -169,13 +173,14 @@ class Receiving(Stage):
         for update in updates:
             kind = type(update).__name__
             assert kind in KINDS, (
-                f"{kind} is none of msgsvc_core.channels.updates, so it can't be kept if its handler fails;"
-                " return one of those, with what handlers need in its fields"
+                f"{kind} is no class of msgsvc_core.channels.updates, so it can't be kept on the shelf if a"
+                " handler fails: return one of those, not a subclass"
             )
-            again = update_of(kind, item_of(update, RuntimeError()).raw)
-            assert again == update, (
-                f"{update} is {again} once it was kept as JSON; make its fields plain values"
-            )
+            try:
+                again = update_of(kind, item_of(update, RuntimeError()).raw)
+            except TypeError as error:
+                pytest.fail(f"{update} can't be kept as JSON ({error}): {PLAIN}")
+            assert again == update, f"{update} is {again} after it was kept as JSON: {PLAIN}"
 
     async def test_what_cannot_be_read_arrives_as_such_and_costs_only_itself(
         self, channel: Channel, messenger: Messenger, inbox: Inbox

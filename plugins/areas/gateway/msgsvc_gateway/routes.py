@@ -80,7 +80,7 @@ async def rotate_gateway_url(
 ) -> GatewayUrlAnswer:
     """Replaces the secret in a gateway's URL; the new URL is returned once.
 
-    The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
+    The previous URL is accepted for 24 more hours; URLs replaced before it stop working.
     """
     gateway, url, until_ms = await gateways.rotate_url(ctx.tx, ctx.project_id, gateway_id)
     return GatewayUrlAnswer(

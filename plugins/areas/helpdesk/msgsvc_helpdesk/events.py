@@ -101,6 +101,12 @@ def _detail(_: Translate, data: Mapping[str, Any]) -> str:
     return " · ".join(each for each in (text[:DETAIL_LENGTH], status) if each)
 
 
+def _rating(_: Translate, data: Mapping[str, Any]) -> str:
+    """The score and the comment, for the customer's history."""
+    comment = str(data.get("comment") or "")
+    return " · ".join(each for each in (f"{data['score']}/5", comment[:DETAIL_LENGTH]) if each)
+
+
 HELPDESK_EVENTS = (
     EventSpec(
         CREATED,
@@ -155,7 +161,7 @@ HELPDESK_EVENTS = (
         subscriber_is_optional=True,
         group="people",
         title=lambda _, _data: _("Rated a ticket"),
-        detail=_detail,
+        detail=_rating,
     ),
     EventSpec(
         UNANSWERED,

@@ -118,7 +118,7 @@ async def get_ticket_stats(
 ) -> StatsAnswer:
     """Shows how many tickets were opened, and how fast they were answered and closed.
 
-    Also which share of the service level targets was met.
+    The answer has the share of service level targets that were met, too.
     """
     since_ms = query.since
     if since_ms is None:

@@ -4453,7 +4453,7 @@ class AsyncGatewaysResource:
     ) -> models.GatewayUrlAnswer:
         """Replaces the secret in a gateway's URL; the new URL is returned once.
 
-        The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
+        The previous URL is accepted for 24 more hours; URLs replaced before it stop working.
 
         Arguments:
             gateway_id: The gateway's id.
@@ -4968,7 +4968,7 @@ class AsyncTicketsResource:
     ) -> models.StatsAnswer:
         """Shows how many tickets were opened, and how fast they were answered and closed.
 
-        Also which share of the service level targets was met.
+        The answer has the share of service level targets that were met, too.
 
         Arguments:
             since: Only tickets that were opened since; by default 30 days ago.

@@ -3262,7 +3262,7 @@ export class GatewaysResource extends Resource {
   }
 
   /**
-   * The previous URL is accepted for 24 more hours, and one that was replaced earlier no longer.
+   * The previous URL is accepted for 24 more hours; URLs replaced before it stop working.
    *
    * `POST /v1/gateways/{gateway_id}/rotate-url`. Codes of its own: `bad_request`, `not_found`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -3571,7 +3571,7 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Also which share of the service level targets was met.
+   * The answer has the share of service level targets that were met, too.
    *
    * `GET /v1/tickets/stats`
    */

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.i18n import package_of
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, READ_ONLY, ApiKey
 
-#: Presets of the fewest scopes that do for a purpose: those of areas that declare it.
+#: Presets of scopes, each with the areas that declare its purpose.
 PURPOSES: tuple[KeyPurpose, ...] = get_args(KeyPurpose)
 
 #: The operation that a key for everything is tried with: it changes nothing.
@@ -91,7 +91,8 @@ class KeyAreas:
         return scopes
 
     def first_call(self, key: ApiKey) -> str:
-        """The operation that a new key is tried with; empty if it opens none of those that declare it."""
+        """The operation that a new key is tried with: `HARMLESS` if the key opens it, else the first that it
+        opens of those with a `first_call`; empty if there is none."""
         first = [
             (each.first_call, each) for each in self._endpoints() if each.first_call is not None
         ]
