@@ -48,7 +48,7 @@ CONVENTIONS = (
             " the same path and body within 24 hours, it returns the first response again, with"
             " `Idempotent-Replayed: true`, and has no further effect; with another body it is 409"
             " `idempotency_conflict`. After 400, 401, 402, 403, 404, 413, 415, 425, 429 and 5xx the key"
-            " is free."
+            " is free, except after a wrong one-time code, which was counted."
         ),
     ),
 )

@@ -34,7 +34,9 @@ async def touch(
     row = await tx.fetch_one(
         "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
         " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms)"
-        " ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at_ms = :now_ms"
+        " ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at_ms = CASE"
+        " WHEN core_chats.seen_at_ms > excluded.seen_at_ms THEN core_chats.seen_at_ms"
+        " ELSE excluded.seen_at_ms END"
         " RETURNING project_id, lang",
         {
             "channel": channel,

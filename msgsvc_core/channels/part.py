@@ -357,7 +357,7 @@ def _inbound(
         tracing=tracing,
     )
     taker = ItemTaker(db=db, channels=channels, shelf=shelf, process=inbound.process)
-    return Built(provides=[inbound, taker])
+    return Built(provides=[inbound, taker], jobs=lambda: [shelf.spec])
 
 
 def _receiver(

@@ -20,7 +20,7 @@ class LimitSettings(Section):
     text_length: int = Field(
         4000,
         ge=1,
-        description="Characters of a message's text, without its markup. With it a text may be four times as "
+        description="Characters of a message's text, without its markup. With it a text may be twice as "
         "long.",
     )
     button_rows: int = Field(3, ge=1, description="Rows of buttons under a message.")

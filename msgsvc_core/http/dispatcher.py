@@ -252,6 +252,9 @@ class EndpointDispatcher:
         """The handler, and the entry of the audit log where there is to be one: in its transaction, or
         afterwards in one of its own if it holds none."""
         endpoint = call.endpoint
+        if "upload" in arguments:
+            # A request that a deadlock ended is tried again, and its handler reads the file once more.
+            arguments["upload"].file.seek(0)
         result = await endpoint.call(ctx, **arguments)
         if endpoint.audited:
             named = [str(arguments[name]) for name in endpoint.path_parameters] or _ids_of(result)

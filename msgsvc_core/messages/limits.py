@@ -12,7 +12,7 @@ from msgsvc_core.kernel.values import value_object
 
 #: How many times as long as its visible characters a text with markup may be, so that parsing it is bounded
 #: (decision 0075).
-MARKUP_FACTOR = 4
+MARKUP_FACTOR = 2
 
 
 def length_of_markup(text_format: Format, limit: int) -> int:

@@ -11,6 +11,9 @@ from msgsvc_core.kernel.errors import SettingsError
 #: Permissions of the file: a proxy needs the group. Whoever connects may name any client's address.
 FILE_MODE = 0o660
 
+#: Attempts to lock a file that others remove meanwhile.
+LOCK_TRIES = 100
+
 
 class UnixListener(socket.socket):
     """A bound unix socket that is not listening yet. Closing it removes its file.
@@ -64,13 +67,23 @@ class _Lock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        while not self._is_acquired():
+        for _ in range(LOCK_TRIES):
+            if self._is_acquired():
+                return
             # The one who had it has removed its file meanwhile.
-            pass
+        raise OSError(None, f"{path.name} can't be locked")
 
     def _is_acquired(self) -> bool:
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except PermissionError as error:
+            # Left by a process of another user that was killed. The folder is ours.
+            try:
+                self._path.unlink()
+            except OSError:
+                text = f"{self._path.name} can't be locked: {error.strerror}; delete it"
+                raise OSError(None, text) from error
+            return False
         except OSError as error:
             raise OSError(None, f"{self._path.name} can't be locked: {error.strerror}") from error
         try:

@@ -6,6 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.db.errors import Deadlock
+from msgsvc_core.projects.branding.service import ProjectBranding
 from msgsvc_core.service import Service
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError
@@ -84,6 +86,24 @@ async def test_a_logo_is_served_so_that_nothing_in_it_runs(client: httpx2.AsyncC
     assert answer.headers["content-type"] == "image/svg+xml"
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; sandbox")
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_logo_whose_first_transaction_ended_by_a_deadlock_is_read_again(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_logo, tried = ProjectBranding.set_logo, []
+
+    async def deadlocked_once(branding: ProjectBranding, *arguments: Any) -> Any:
+        tried.append(arguments)
+        if len(tried) == 1:
+            raise Deadlock("deadlock detected")
+        return await set_logo(branding, *arguments)
+
+    monkeypatch.setattr(ProjectBranding, "set_logo", deadlocked_once)
+    answer = await put_logo(client, svg())
+
+    assert answer.status_code == 200, answer.text
+    assert len(tried) == 2
 
 
 async def test_a_new_logo_replaces_the_old_one(client: httpx2.AsyncClient) -> None:

@@ -20,7 +20,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "16,001 characters with markup": (
         {"text": f"[x](https://shop.example/{'x' * 15_975})", "format": "markdown"},
-        "text: must be at most 16000 characters with its markup",
+        "text: must be at most 8000 characters with its markup",
     ),
     "four rows": ({"buttons": [[{"text": "A", "data": "a"}]] * 4}, "buttons: "),
     "four buttons in a row": ({"buttons": [[{"text": "A", "data": "a"}] * 4]}, "buttons[0]: "),
@@ -68,7 +68,7 @@ WRONG_URLS: dict[str, tuple[dict[str, Any], str]] = {
 TAKEN: dict[str, dict[str, Any]] = {
     "a text of 4,000 characters": {"text": "й" * 4000},
     "4,000 characters in bold": {"text": f"**{'й' * 4000}**", "format": "markdown"},
-    "4,000 characters, each of them escaped": {"text": "&lt;" * 4000, "format": "html"},
+    "8,000 characters that show 2,000": {"text": "&lt;" * 2000, "format": "html"},
     "3 by 3 buttons": {"buttons": [[{"text": "A", "data": "a"}] * 3] * 3},
     "data of 64 bytes": {"buttons": [[{"text": "A", "data": "й" * 32}]]},
     "a tilde inside data": {"buttons": [[{"text": "A", "data": "a~"}]]},

@@ -8,6 +8,7 @@ import pytest
 from httpx2 import ASGITransport, AsyncClient
 
 from msgsvc_core.channels import (
+    Blocked,
     ChannelUser,
     DeliveryError,
     InboundContext,
@@ -16,6 +17,7 @@ from msgsvc_core.channels import (
     Reason,
     Unreadable,
     UnreadableReason,
+    chats,
 )
 from msgsvc_core.channels.shelf import ItemTaker, Shelf, ShelvedItem
 from msgsvc_core.kernel.errors import Conflict, NotFound, PlatformBusy
@@ -349,11 +351,88 @@ async def test_an_update_that_fails_again_stays_until_it_is_handled(
 async def test_an_update_that_the_platform_sends_once_more_is_not_handled_again_when_it_is_taken(
     fragile: Service, failing: Failing
 ) -> None:
+    # The job that removes such items has had its first run.
+    await settled(fragile)
     for _ in range(2):
         await fragile.inbound.receive("messenger_a", written())
     [item] = await shelved(fragile)
 
     assert await fragile.get(ItemTaker).take("messenger_a", item.item_id) is None
+    assert failing.texts == ["hello", "hello"]
+
+
+async def test_an_update_that_was_processed_after_all_leaves_the_shelf_within_an_hour(
+    fragile: Service, clock: FakeClock
+) -> None:
+    await settled(fragile)
+    for _ in range(2):
+        await fragile.inbound.receive("messenger_a", written())
+    before = await shelved(fragile)
+    clock.advance(2 * 3600)
+    await settled(fragile)
+
+    assert len(before) == 1
+    assert await shelved(fragile) == []
+
+
+async def test_a_block_from_before_the_last_message_changes_nothing_when_it_is_taken(
+    service: Service, tenant: Tenant, clock: FakeClock
+) -> None:
+    subscriber_id = await subscribed(service, tenant, ANN.user_id)
+    async with service.db.transaction() as tx:
+        blocked = Blocked(update_id="b1", chat_id=ANN.user_id, user=ANN)
+        await service.get(Shelf).put_failed(tx, "messenger_a", blocked, RuntimeError())
+    clock.advance(60)
+    later = MessageReceived(update_id="u2", chat_id=ANN.user_id, user=ANN, text="I am here")
+    await service.inbound.receive("messenger_a", later)
+    [item] = await shelved(service)
+    left = await service.get(ItemTaker).take("messenger_a", item.item_id)
+    found = await tenant.client.get(f"/v1/subscribers/{subscriber_id}")
+
+    assert left is None
+    assert found.json()["status"] == "active"
+
+
+async def test_a_message_that_is_taken_later_does_not_count_as_written_now(
+    fragile: Service, clock: FakeClock
+) -> None:
+    await fragile.inbound.receive("messenger_a", written())
+    received_at_ms = clock.now_ms()
+    [item] = await shelved(fragile)
+    clock.advance(24 * 3600)
+    await fragile.get(ItemTaker).take("messenger_a", item.item_id)
+    async with fragile.db.read() as tx:
+        seen_at_ms = await chats.find_seen_ms(tx, "messenger_a", "room")
+
+    assert seen_at_ms == received_at_ms
+
+
+async def test_updates_that_fail_push_out_nothing_that_could_not_be_read(
+    make_service: ServiceFactory,
+) -> None:
+    failing = Failing(times=5)
+    service = await make_service(extra_plugins=[("failing", failing)], limits={"shelf_items": 2})
+    await service.inbound.receive("messenger_a", replace(ITEM, update_id="mail"))
+    for number in range(5):
+        await service.inbound.receive("messenger_a", written(f"u{number}"))
+
+    assert [item.update_id for item in await shelved(service)] == ["u4", "u3", "mail"]
+
+
+class OwnMessage(MessageReceived):
+    """As a channel might derive it."""
+
+
+async def test_an_update_of_a_class_that_a_channel_has_derived_can_be_taken(
+    fragile: Service, failing: Failing
+) -> None:
+    await fragile.inbound.receive(
+        "messenger_a", OwnMessage(update_id="u1", chat_id="room", user=ANN, text="hello")
+    )
+    [item] = await shelved(fragile)
+    left = await fragile.get(ItemTaker).take("messenger_a", item.item_id)
+
+    assert left is None
     assert failing.texts == ["hello", "hello"]
 
 

@@ -17,10 +17,13 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.shelf.service import Shelf, storable_id
 from msgsvc_core.channels.system_messages.outbox import BotOutbox
 from msgsvc_core.channels.updates import (
+    Blocked,
     BotCreated,
     ButtonPressed,
+    ChatMoved,
     DeliveryReported,
     MessageReceived,
+    Unblocked,
     Unreadable,
     Update,
 )
@@ -280,14 +283,18 @@ class Inbound:
             # The edge: an update that can't be kept must not stop those after it.
             log.exception("update_lost", channel=channel, update_id=update.update_id)
 
-    async def process(self, channel: str, update: Update) -> None:
-        """As `receive`, and raises what a handler raises: the update can then be processed again."""
+    async def process(
+        self, channel: str, update: Update, received_at_ms: int | None = None
+    ) -> None:
+        """As `receive`, and raises what a handler raises: the update can then be processed again. One that
+        came earlier, `received_at_ms`, tells nothing of now."""
+        process = partial(self._process, channel, update, received_at_ms=received_at_ms)
         try:
-            await self._process(channel, update, self._dispatcher.handle)
+            await process(self._dispatcher.handle)
         except ForeignBot:
             # Its effects are rolled back. The payload belongs to another project, so this bot does not know
             # it.
-            await self._process(channel, update, self._dispatcher.handle_unclaimed)
+            await process(self._dispatcher.handle_unclaimed)
 
     async def press(self, channel: str, press: ButtonPressed) -> list[OutgoingMessage] | None:
         """Processes a press on a page once: returns what the bot says to it, which is not sent; None if it
@@ -312,6 +319,7 @@ class Inbound:
         update: Update,
         handle: Callable[[InboundContext], Awaitable[None]],
         shown: list[OutgoingMessage] | None = None,
+        received_at_ms: int | None = None,
     ) -> bool:
         """False for an update of a channel that is gone, and for one that was processed before."""
         bot = await self._channels.find(channel)
@@ -329,19 +337,25 @@ class Inbound:
             if isinstance(update, Unreadable):
                 await self._shelf.put(tx, channel, update)
                 return True
+            if received_at_ms is not None and await _is_outdated(
+                tx, channel, update, received_at_ms
+            ):
+                return True
             if isinstance(update, DeliveryReported):
                 # Nobody has done anything in the chat.
                 await self._dispatcher.record_report(tx, channel, update)
             elif isinstance(update, BotCreated):
                 await self._dispatcher.record_bot(tx, channel, update)
             else:
-                ctx = await self._context(tx, bot, update)
+                ctx = await self._context(tx, bot, update, received_at_ms)
                 ctx.shown = shown
                 await handle(ctx)
             tx.on_commit(partial(self._metrics.received, channel, "handled"))
         return True
 
-    async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
+    async def _context(
+        self, tx: Tx, channel: Channel, update: Update, received_at_ms: int | None
+    ) -> InboundContext:
         bot = channel.identity
         row = await chats.touch(
             tx,
@@ -349,7 +363,7 @@ class Inbound:
             update.chat_id,
             user_id=update.user.user_id,
             project_id=bot.project_id,
-            now_ms=self._clock.now_ms(),
+            now_ms=self._clock.now_ms() if received_at_ms is None else received_at_ms,
         )
         lang = self._texts.choose(row["lang"] or update.user.lang)
         return InboundContext(
@@ -363,3 +377,11 @@ class Inbound:
             lang=lang,
             _=self._texts.into(lang),
         )
+
+
+async def _is_outdated(tx: Tx, channel: str, update: Update, received_at_ms: int) -> bool:
+    """Whether an update that came then tells how a chat was before it was used again."""
+    if not isinstance(update, Blocked | Unblocked | ChatMoved):
+        return False
+    seen_at_ms = await chats.find_seen_ms(tx, channel, update.chat_id)
+    return seen_at_ms is not None and seen_at_ms > received_at_ms

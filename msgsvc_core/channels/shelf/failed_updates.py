@@ -3,7 +3,7 @@ be asked for an update again, and many take nothing anyway."""
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from msgsvc_core.channels.failures import Reason
@@ -52,9 +52,16 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def kind_of(update: Update) -> str:
+    """The name in `KINDS` of an update's class, or of the one that a channel has derived its own from."""
+    return next(kind.__name__ for kind in type(update).__mro__ if kind.__name__ in KINDS)
+
+
 def item_of(update: Update, error: Exception) -> Unreadable:
-    """The item that keeps an update."""
-    shown = json.dumps(asdict(update), ensure_ascii=False, indent=2)
+    """The item that keeps an update, without fields that a channel has added to its class."""
+    known = {each.name for each in fields(KINDS[kind_of(update)])}
+    values = {name: value for name, value in asdict(update).items() if name in known}
+    shown = json.dumps(values, ensure_ascii=False, indent=2)
     return Unreadable(
         update_id=update.update_id,
         user=update.user,

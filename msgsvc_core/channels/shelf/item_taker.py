@@ -16,7 +16,7 @@ from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.kernel.errors import Conflict, PlatformBusy
 
 #: Processes an update of the channel with that key once, and raises what a handler raises.
-Process = Callable[[str, Update], Awaitable[None]]
+Process = Callable[[str, Update, int | None], Awaitable[None]]
 
 #: Seconds for `retry_after` when the channel's platform did not respond.
 BUSY_S = 5
@@ -95,7 +95,7 @@ class ItemTaker:
                 still = update
                 continue
             try:
-                await self._process(channel, update)
+                await self._process(channel, update, item.received_at_ms)
             except DatabaseUnavailable:
                 raise
             except Exception as error:

@@ -11,7 +11,7 @@ from msgsvc_core.channels.shelf.models import ShelvedItem
 from msgsvc_core.channels.updates import NOBODY, Unreadable, UnreadableReason, Update
 from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import JobContext, Stopping
+from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
@@ -28,6 +28,10 @@ SEALED = SealedColumn(
     if_lost="nothing: they can't be looked at or taken anyway any more; delete them",
     is_lasting=False,
 )
+
+#: The recurring job that drops what was processed, and the seconds between its runs: far less than the hours
+#: for which ids of updates are kept.
+PROCESSED_JOB, PROCESSED_EVERY_S = "channel.shelf", 3600
 
 #: Prefix of the ids.
 ID_PREFIX = "shf"
@@ -57,9 +61,21 @@ class Shelf:
         self._limits = limits
         metrics.expect_shelved(list(UnreadableReason))
 
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(PROCESSED_JOB, self.drop_processed, every_s=PROCESSED_EVERY_S)
+
+    async def drop_processed(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Deletes updates whose handler failed and that were processed when the platform sent them once more.
+        Taken after the ids of updates are forgotten, they would be processed twice."""
+        async with ctx.transaction() as tx:
+            await store.delete_processed(tx)
+
     async def put_failed(self, tx: Tx, channel: str, update: Update, error: Exception) -> None:
         """Keeps an update whose handler failed; one that is there already is left as it is."""
-        await self.put(tx, channel, failed_updates.item_of(update, error), type(update).__name__)
+        await self.put(
+            tx, channel, failed_updates.item_of(update, error), failed_updates.kind_of(update)
+        )
 
     async def put(
         self, tx: Tx, channel: str, found: Unreadable, update_kind: str | None = None
@@ -96,7 +112,7 @@ class Shelf:
                 error=item.detail,
             )
         )
-        await self._make_room(tx, channel)
+        await self._make_room(tx, channel, is_failed=update_kind is not None)
 
     async def page(self, tx: Tx, channel: str, after: str | None, limit: int) -> list[ShelvedItem]:
         """Up to `limit` items, newest first, from before `after`."""
@@ -167,10 +183,12 @@ class Shelf:
     def _open(self, item_id: str, sealed: str) -> bytes:
         return base64.b64decode(self._secrets.decrypt(sealed, _row_of(item_id)))
 
-    async def _make_room(self, tx: Tx, channel: str) -> None:
-        """Deletes the oldest items beyond what a shelf holds; the newest always stays."""
+    async def _make_room(self, tx: Tx, channel: str, *, is_failed: bool) -> None:
+        """Deletes the oldest items beyond what a shelf holds; the newest always stays. Updates whose handler
+        failed are counted by themselves, so a bug pushes out nothing that could not be read."""
         total, gone = 0, []
-        for number, (item_id, size) in enumerate(await store.sizes(tx, channel)):
+        sizes = await store.sizes(tx, channel, is_failed=is_failed)
+        for number, (item_id, size) in enumerate(sizes):
             total += size
             if number >= self._limits.shelf_items or (number and total > self._limits.shelf_bytes):
                 gone.append(item_id)

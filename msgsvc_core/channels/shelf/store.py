@@ -39,10 +39,12 @@ async def insert(tx: Tx, item: ShelvedItem, sealed: str) -> bool:
     )
 
 
-async def sizes(tx: Tx, channel: str) -> list[tuple[str, int]]:
-    """Ids and stored bytes of a channel's items, newest first."""
+async def sizes(tx: Tx, channel: str, *, is_failed: bool) -> list[tuple[str, int]]:
+    """Ids and stored bytes of a channel's items, newest first: of updates whose handler failed, or of what
+    could not be read."""
     rows = await tx.fetch_all(
-        "SELECT item_id, kept FROM core_shelf WHERE channel = :channel ORDER BY item_id DESC",
+        "SELECT item_id, kept FROM core_shelf WHERE channel = :channel"
+        f" AND update_kind IS {'NOT NULL' if is_failed else 'NULL'} ORDER BY item_id DESC",
         {"channel": channel},
     )
     return [(row["item_id"], row["kept"]) for row in rows]
@@ -97,6 +99,14 @@ async def count(tx: Tx, channels: Sequence[str]) -> dict[str, int]:
         {"channels": array_param(channels, tx.dialect)},
     )
     return {row["channel"]: row["shelved"] for row in rows}
+
+
+async def delete_processed(tx: Tx) -> int:
+    """Deletes the updates that were processed after all."""
+    return await tx.execute(
+        "DELETE FROM core_shelf WHERE update_kind IS NOT NULL AND EXISTS (SELECT 1 FROM core_updates u"
+        " WHERE u.channel = core_shelf.channel AND u.update_id = core_shelf.update_id)"
+    )
 
 
 async def set_reason(tx: Tx, item_id: str, reason: str, detail: str, now_ms: int) -> None:

@@ -1,6 +1,8 @@
 """Two processes that start at one address: one of them serves there, and the other says why it does not."""
 
 import asyncio
+import errno
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,6 +71,28 @@ def test_a_socket_and_a_lock_that_nobody_holds_are_replaced(settings: ServerSett
         with listener_of(settings) as listener, socket.socket(socket.AF_UNIX) as client:
             listener.listen()
             client.connect(str(path))
+
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_lock_of_another_user_whose_process_was_killed_is_replaced(
+    settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = settings.uds
+    assert path is not None
+    lock = path.with_name("msgsvc.sock.lock")
+    lock.touch()
+    open_file = os.open
+
+    def refusing(name: Path, *arguments: int) -> int:
+        # As root, which tests may be run by, every file can be opened.
+        if lock.exists():
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return open_file(name, *arguments)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with listener_of(settings) as listener:
+        listener.listen()
 
     assert list(path.parent.iterdir()) == []
 
