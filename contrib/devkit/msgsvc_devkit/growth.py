@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import AnyStr
 
-from msgsvc_devkit.deadlines import patient
+from msgsvc_devkit.deadlines import patient, processor_slowness
 
 #: Sizes of the two inputs. Quadratic time is sixteen times as much for the longer one.
 SHORT, LONG = 8_000, 32_000
@@ -33,9 +33,8 @@ def growing(
     most_s: float | None = None,
 ) -> list[str]:
     """The units which, repeated, make `parse` take more than linear time, or more than `most_s` seconds of
-    the processor for the longer input; more on a slow machine, see `patient`. `before` and `after` stand
-    around the repetition. What `parse` raises is its answer."""
-    most_s = None if most_s is None else patient(most_s)
+    the processor for the longer input; more on a machine that is slow, or slow just now. `before` and
+    `after` stand around the repetition. What `parse` raises is its answer."""
     found = []
     for unit in units:
         begin, end = before or unit[:0], after or unit[:0]
@@ -51,7 +50,9 @@ def growing(
 
 def _is_slow(short_s: float, long_s: float, most_s: float | None) -> bool:
     grows = long_s / max(short_s, SHORTEST_S) > MOST_GROWTH
-    return grows or (most_s is not None and long_s > most_s)
+    if most_s is None or long_s <= patient(most_s):
+        return grows
+    return grows or long_s > most_s * processor_slowness()
 
 
 def _seconds(parse: Callable[[AnyStr], object], text: AnyStr) -> float:
