@@ -187,7 +187,7 @@ async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, str
 
 
 async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachable: int) -> int:
-    """The number of subscribers given by id who will be skipped, besides the `reachable` ones."""
+    """How many of the subscribers given by id will be skipped; `reachable` of them will not."""
     if not audience.subscriber_ids:
         return 0
     if audience.names_alone:

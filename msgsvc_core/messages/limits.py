@@ -16,7 +16,7 @@ MARKUP_FACTOR = 2
 
 
 def length_of_markup(text_format: Format, limit: int) -> int:
-    """How long a text may be with its markup, of which readers see `limit` characters at most."""
+    """The maximum length of a text with its markup, if readers may see `limit` characters of it."""
     return limit if text_format == "plain" else MARKUP_FACTOR * limit
 
 

@@ -13,7 +13,7 @@ from tests.api.subscribing import subscribing
 from tests.api.test_erasing import tables_with
 from tests.hostile.place import furnish
 
-#: A name that stands in no text of ours; ids of the person have it too.
+#: A name that none of our texts contains. Ids of the person contain it, too.
 NAME = "Zephyrine"
 
 #: Ids that tests give their updates, which are nothing of the person's.

@@ -130,7 +130,7 @@ async def test_a_page_of_the_dashboard_that_gets_no_form_says_so(
             walk.url, content=b'{"a": 1}', headers={**headers, CSRF_HEADER: token}
         )
         if answer.status_code == 303:
-            # A page that reads no form, or sends whoever is signed in on.
+            # A page that reads no form, or redirects people who are signed in.
             continue
         asked += 1
         heading = _HEADING.search(answer.text)

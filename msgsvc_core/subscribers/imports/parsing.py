@@ -105,7 +105,7 @@ class PeopleFile:
     memory as rows. `columns` are those of the file by our field, `ignored` the others.
 
     UTF-8, with commas or, if the header has more of them, semicolons or tabs; a first line such as `sep=;`
-    names another. A row that can't be read, or is not UTF-8, has the cell "" alone. Reading raises
+    names another. A row that can't be read, or is not UTF-8, has only the cell "". Reading raises
     `ValidationFailed` for a file that can't be read, without a column `address`, without rows, and with more
     than `most`. Empty lines are passed over.
     """

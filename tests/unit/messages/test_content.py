@@ -1,4 +1,4 @@
-"""A field of a message's content reaches everybody who has to know of it."""
+"""Every model of a message's content has each of its fields."""
 
 from dataclasses import fields, replace
 from typing import Any

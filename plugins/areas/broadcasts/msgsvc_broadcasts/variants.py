@@ -36,7 +36,7 @@ VariantName = Annotated[
     AfterValidator(one_line),
     AfterValidator(check_visible),
 ]
-#: Who has chosen a winner.
+#: Who chose the winner.
 ChosenBy = Annotated[
     Literal["clicks", "member", "api"],
     Field(

@@ -47,7 +47,7 @@ def test_where_our_own_address_has_no_mailbox_few_refusals_are_believed() -> Non
 def test_where_our_own_address_has_no_mailbox_each_taken_message_makes_refusals_believable() -> (
     None
 ):
-    """Single messages, of which one in a while goes to a mailbox that is gone."""
+    """Single messages, now and then one to a mailbox that no longer exists."""
     verdicts = Verdicts()
     reasons = []
     for number in range(BELIEVED * 3):
