@@ -255,8 +255,8 @@ def test_a_text_falls_back_from_a_tag_to_its_language_and_then_to_the_default(
     "header", ["-" * 30_000, "a-" * 15_000, "a," * 15_000, "-," * 15_000, "a;q=1," * 5_000]
 )
 def test_a_language_is_looked_up_in_no_time_whatever_a_browser_says(header: str) -> None:
-    assert growing(preferred, [header], sizes=(7_500, 30_000), most_s=0.04) == []
-    assert growing(partial(closest, languages=("en", "ru")), [header], most_s=0.04) == []
+    assert growing(preferred, [header], sizes=(7_500, 30_000)) == []
+    assert growing(partial(closest, languages=("en", "ru")), [header]) == []
 
 
 def test_a_language_far_behind_in_a_header_is_found() -> None:

@@ -7,7 +7,6 @@ async with asyncio.timeout(patient(5)):
 import os
 import statistics
 import time
-from collections.abc import Callable
 
 #: The factor by which deadlines are multiplied, for the worker processes of a session.
 SLOWNESS_VARIABLE = "MSGSVC_TEST_SLOWNESS"
@@ -32,22 +31,16 @@ def patient(seconds: float) -> float:
     return seconds * slowness()
 
 
-def processor_slowness() -> float:
-    """How many times as much processor time as on the reference machine a computation takes at this moment, 1
-    or more. Other programs slow it down, too, as they share caches and cores with it."""
-    return max(1.0, _work(time.thread_time) / WORK_MS)
-
-
 def _measured() -> float:
     # By the clock: other programs that keep the machine busy make it slower, too.
     spent_ms = [_work() for _ in range(9)]
     return min(max(1.0, statistics.median(spent_ms) / WORK_MS), MOST_SLOWNESS)
 
 
-def _work(clock: Callable[[], float] = time.perf_counter) -> float:
-    started = clock()
+def _work() -> float:
+    started = time.perf_counter()
     total = 0
     for number in range(200_000):
         total += number % 7
     assert total
-    return 1000 * (clock() - started)
+    return 1000 * (time.perf_counter() - started)
