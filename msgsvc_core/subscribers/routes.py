@@ -87,68 +87,51 @@ async def update_subscriber(
 
 
 @tags_router.put(
-    "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound)
+    "/v1/subscribers/{subscriber_id}/tags/{key}", errors=(Conflict, SubscriberNotFound)
 )
 async def add_subscriber_tag(
-    ctx: Context, subscriber_id: SubscriberId, tag: NamedTag, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, key: NamedTag, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Adds a tag to a subscriber, creating it if needed."""
-    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
+    await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, key)
     subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
 @tags_router.delete(
-    "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound)
+    "/v1/subscribers/{subscriber_id}/tags/{key}",
+    status=204,
+    errors=(NotFound, SubscriberNotFound),
 )
 async def remove_subscriber_tag(
-    ctx: Context, subscriber_id: SubscriberId, tag: NamedTag, subscribers: Subscribers
-) -> SubscriberAnswer:
+    ctx: Context, subscriber_id: SubscriberId, key: NamedTag, subscribers: Subscribers
+) -> None:
     """Removes a tag from a subscriber, if present."""
-    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
+    await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, key)
 
 
 @permissions_router.put(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    "/v1/subscribers/{subscriber_id}/permissions/{key}",
     errors=(NotFound, SubscriberNotFound),
 )
 async def grant_permission(
-    ctx: Context,
-    subscriber_id: SubscriberId,
-    permission_key: NamedPermission,
-    subscribers: Subscribers,
+    ctx: Context, subscriber_id: SubscriberId, key: NamedPermission, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Grants a permission on behalf of a subscriber; others stay unchanged."""
-    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
+    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, key, True)
+    return SubscriberAnswer.of(await subscribers.get(ctx.tx, ctx.project_id, subscriber_id))
 
 
 @permissions_router.delete(
-    "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
+    "/v1/subscribers/{subscriber_id}/permissions/{key}",
+    status=204,
     errors=(NotFound, SubscriberNotFound),
 )
 async def revoke_permission(
-    ctx: Context,
-    subscriber_id: SubscriberId,
-    permission_key: NamedPermission,
-    subscribers: Subscribers,
-) -> SubscriberAnswer:
+    ctx: Context, subscriber_id: SubscriberId, key: NamedPermission, subscribers: Subscribers
+) -> None:
     """Revokes a permission on behalf of a subscriber, if granted."""
-    return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
-
-
-async def _set(
-    ctx: Context,
-    subscribers: Subscribers,
-    subscriber_id: SubscriberId,
-    permission_key: NamedPermission,
-    *,
-    granted: bool,
-) -> SubscriberAnswer:
-    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
-    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
-    return SubscriberAnswer.of(subscriber)
+    await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, key, False)
 
 
 @router.post("/v1/subscribers/links", status=201, errors=(Conflict, InvalidExternalId))

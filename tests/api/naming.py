@@ -16,6 +16,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.services import SECRET_KEY
 from tests.api.naming_forms import FORM_BODIES
 from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources
+from tests.paths import by_kind, kinds_in
 
 #: What each route with an id in its path needs as its body.
 BODIES: dict[str, Any] = {
@@ -434,12 +435,12 @@ class Place:
     def request(self, it: str, own: Resources) -> dict[str, Any]:
         """Arguments for `AsyncClient.request`: `it` stands in this place, `own` in all others."""
         in_path = {
-            name: it if (self.where, self.name) == ("path", name) else own[name]
-            for name in self.endpoint.path_parameters
+            kind: it if (self.where, self.kind) == ("path", kind) else own[kind]
+            for kind in kinds_in(self.endpoint.path)
         }
         request: dict[str, Any] = {
             "method": self.endpoint.method,
-            "url": self.endpoint.path.format_map(in_path),
+            "url": by_kind(self.endpoint.path).format_map(in_path),
         }
         body = BODIES.get(self.endpoint.name)
         if self.where == "body":
@@ -465,8 +466,8 @@ def places() -> list[Place]:
 
 
 def _places_of(endpoint: Endpoint) -> Iterator[Place]:
-    for name in endpoint.path_parameters:
-        yield Place(endpoint, "path", name, name)
+    for name, kind in zip(endpoint.path_parameters, kinds_in(endpoint.path), strict=True):
+        yield Place(endpoint, "path", name, kind)
     for where, model in (("query", endpoint.query), ("body", endpoint.body)):
         if model is None:
             continue

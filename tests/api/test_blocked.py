@@ -26,6 +26,7 @@ from tests.api.resources import (
     resources_of,
 )
 from tests.api.subscribing import Subscribe
+from tests.paths import by_kind
 
 pytestmark = pytest.mark.both_databases
 
@@ -203,7 +204,7 @@ async def _block(service: Service, tenant: Tenant, clock: FakeClock) -> None:
 
 def _request(endpoint: Endpoint, own: dict[str, str]) -> dict[str, Any]:
     """Arguments for `AsyncClient.request`."""
-    url = endpoint.path.format_map({name: own[name] for name in endpoint.path_parameters})
+    url = by_kind(endpoint.path).format_map(own)
     request: dict[str, Any] = {"method": endpoint.method, "url": url}
     if endpoint.name in UPLOADS:
         return {**request, "files": UPLOADS[endpoint.name]}

@@ -113,7 +113,8 @@ async def test_a_new_logo_replaces_the_old_one(client: httpx2.AsyncClient) -> No
     assert (await client.get(old)).status_code == 404
     assert (await client.get(new)).headers["content-type"] == "image/png"
     removed = await client.delete("/v1/project/branding/logo")
-    assert removed.json()["logo_url"] is None
+    assert (removed.status_code, removed.content) == (204, b"")
+    assert (await client.get("/v1/project/branding")).json()["logo_url"] is None
     assert (await client.get(new)).status_code == 404
 
 

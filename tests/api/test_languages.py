@@ -383,7 +383,7 @@ async def test_what_is_in_a_language_that_is_listed_no_more_is_read_and_falls_ba
     ) as caller:
         person = await shown(caller, jonas)
         kept = (await caller.get("/v1/templates/sale")).json()
-        changed = await caller.put("/v1/templates/sale", json={"format": "html"})
+        changed = await caller.patch("/v1/templates/sale", json={"format": "html"})
         forms = (await caller.get("/v1/forms")).json()["data"]
         preview = (await caller.post("/v1/templates/sale/preview", json={})).json()["data"]
 

@@ -126,7 +126,7 @@ async def test_titles_that_try_to_be_markup_are_shown_as_text(
 ) -> None:
     for name in NAMES:
         body = {"title": name, "description": name}
-        answer = await client.put("/v1/permissions/news", json=body)
+        answer = await client.patch("/v1/permissions/news", json=body)
         if answer.is_success:
             shown = (await client.get(page)).text
             assert "<script" not in shown

@@ -45,7 +45,7 @@ async def test_new_tags_are_told_of_once_by_whatever_path(
     for _ in range(2):
         await client.put(f"{path}/tags/vip")
     await client.patch(path, json={"tags": ["vip", "gold", "new"]})
-    await client.put("/v1/tags/gold", json={"name": "silver"})
+    await client.patch("/v1/tags/gold", json={"name": "silver"})
     await client.delete(f"{path}/tags/vip")
     await client.put(f"{path}/tags/vip")
 

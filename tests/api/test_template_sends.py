@@ -85,7 +85,7 @@ async def test_a_later_change_does_not_reach_a_queued_message(
     service: Service, client: httpx2.AsyncClient, ann: str, hello: str, channel: RecordingChannel
 ) -> None:
     answer = await client.post("/v1/send", json=greeting(ann))
-    await client.put("/v1/templates/hello", json={"text": "Changed", "buttons": []})
+    await client.patch("/v1/templates/hello", json={"text": "Changed", "buttons": []})
     await client.delete("/v1/templates/hello")
     await settled(service)
 

@@ -147,9 +147,9 @@ async def test_what_no_channel_of_the_project_carries_is_refused_when_it_is_save
     refused = await client.post(
         "/v1/templates", json={**short, "key": "long", "text": "\N{PARTY POPPER}" * 11}
     )
-    changed = await client.put("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
+    changed = await client.patch("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
     service.channels["messenger_b"].capabilities = Capabilities()
-    on_one = await client.put("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
+    on_one = await client.patch("/v1/templates/short", json={"text": "\N{PARTY POPPER}" * 11})
 
     assert saved.status_code == 201
     assert "on messenger_a: text: " in check_error(refused, 400, "validation_failed")["error"]
@@ -162,7 +162,7 @@ async def test_a_change_leaves_what_it_does_not_name(
 ) -> None:
     clock.advance(60)
 
-    answer = await client.put("/v1/templates/order-sent", json={"text": "Sent", "media": None})
+    answer = await client.patch("/v1/templates/order-sent", json={"text": "Sent", "media": None})
 
     changed = answer.json()
     assert (changed["text"], changed["media"]) == ("Sent", None)
@@ -175,9 +175,9 @@ async def test_a_change_leaves_what_it_does_not_name(
 async def test_a_change_is_judged_with_what_stays(
     client: httpx2.AsyncClient, order: dict[str, Any], check_error: CheckError
 ) -> None:
-    await client.put("/v1/templates/order-sent", json={"text": "<{{ order }}> is on its way"})
+    await client.patch("/v1/templates/order-sent", json={"text": "<{{ order }}> is on its way"})
 
-    answer = await client.put("/v1/templates/order-sent", json={"format": "html"})
+    answer = await client.patch("/v1/templates/order-sent", json={"format": "html"})
 
     assert check_error(answer, 400, "validation_failed")["error"].startswith("text: a variable")
 
@@ -205,7 +205,7 @@ async def test_a_change_to_nonsense_is_refused(
     check_error: CheckError,
     body: dict[str, Any],
 ) -> None:
-    answer = await client.put("/v1/templates/order-sent", json=body)
+    answer = await client.patch("/v1/templates/order-sent", json=body)
 
     assert check_error(answer, 400, "validation_failed")["error"].startswith(next(iter(body)))
     assert (await client.get("/v1/templates/order-sent")).json() == order

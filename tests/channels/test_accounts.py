@@ -58,7 +58,7 @@ async def test_a_new_token_goes_on_where_the_old_one_was_if_it_is_the_same_bot(
     for number in (1, 2, 3):
         new.bring(started("", update_id=f"u{number}", name=f"Person{number}"))
 
-    await client.put("/v1/channels/messenger_a", json={"settings": {"token": "rotated"}})
+    await client.patch("/v1/channels/messenger_a", json={"settings": {"token": "rotated"}})
     await polled_past(new, "u3")
 
     assert new.polls[0] == first
@@ -76,7 +76,7 @@ async def test_a_new_token_waits_with_its_updates_until_the_platform_says_whose_
     await polled_past(old, "u1")
     new.away = True
 
-    await client.put("/v1/channels/messenger_a", json={"settings": {"token": "rotated"}})
+    await client.patch("/v1/channels/messenger_a", json={"settings": {"token": "rotated"}})
 
     async def asked() -> bool:
         return new.checks > 0

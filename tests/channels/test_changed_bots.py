@@ -67,7 +67,7 @@ async def test_another_bot_need_not_wait_as_the_one_before_it_was_told_to(
     await say(service, made["channel_id"], "Hello")
     await settled(service)
 
-    await client.put("/v1/channels/messenger_a", json={"settings": {"token": "other"}})
+    await client.patch("/v1/channels/messenger_a", json={"settings": {"token": "other"}})
 
     await has_sent(platform.bots["other"], "Hello")
 
@@ -80,7 +80,7 @@ async def test_the_same_bot_waits_as_it_was_told_to_whatever_else_is_set(
     await say(service, made["channel_id"], "Hello")
     await settled(service)
 
-    await client.put("/v1/channels/messenger_a", json={"settings": {"greeting": "Hi"}})
+    await client.patch("/v1/channels/messenger_a", json={"settings": {"greeting": "Hi"}})
     await settled(service)
 
     async with service.db.read() as tx:
@@ -102,7 +102,7 @@ async def test_a_late_ban_of_the_bot_before_does_not_stop_the_one_in_its_place(
     before = service.channels[made["channel_id"]]
 
     settings = {"token": "other", "receiving": "nothing"}
-    await client.put("/v1/channels/messenger_a", json={"settings": settings})
+    await client.patch("/v1/channels/messenger_a", json={"settings": settings})
     await until(lambda: _is(service.channels[made["channel_id"]] is not before))
     own.may_answer.set()
 
@@ -131,7 +131,7 @@ async def test_what_a_check_says_of_a_bot_that_was_changed_meanwhile_is_not_kept
         return platform.bots["other"].username in known
 
     await until(is_asked)
-    await client.put("/v1/channels/messenger_a", json={"settings": {"token": "other"}})
+    await client.patch("/v1/channels/messenger_a", json={"settings": {"token": "other"}})
     await until(is_other)
     own.may_be_checked.set()
     await check

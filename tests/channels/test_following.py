@@ -49,7 +49,7 @@ async def test_another_process_takes_over_what_is_added_changed_and_removed(
         seen.append(what)
 
     await sees("first")
-    await client.put("/v1/channels/own_bot", json=NEXT)
+    await client.patch("/v1/channels/own_bot", json=NEXT)
     await sees("next")
     await client.delete("/v1/channels/own_bot")
     await sees("gone")
@@ -64,7 +64,7 @@ async def test_the_process_that_made_a_change_works_by_it_at_once(
 ) -> None:
     made = await add_bot("own_bot", greeting="first")
 
-    await client.put("/v1/channels/own_bot", json=NEXT)
+    await client.patch("/v1/channels/own_bot", json=NEXT)
     changed = greeting(service, made["channel_id"])
     await client.delete("/v1/channels/own_bot")
 
@@ -125,7 +125,7 @@ async def test_a_channel_is_closed_when_its_calls_in_flight_have_ended(
 
     await until(under_way)
     if change == "changed":
-        await client.put("/v1/channels/own_bot", json=NEXT)
+        await client.patch("/v1/channels/own_bot", json=NEXT)
     else:
         await client.delete("/v1/channels/own_bot")
     closed_meanwhile = bot.closed
@@ -149,7 +149,7 @@ async def test_everything_is_closed_once_when_the_service_stops(
         for token in ("own", "other"):
             body = {"name": token, "plugin": "fake", "settings": {"token": token}}
             await tenant.client.post("/v1/channels", json=body)
-        await tenant.client.put("/v1/channels/own", json=NEXT)
+        await tenant.client.patch("/v1/channels/own", json=NEXT)
 
     assert [platform.bots[token].closed for token in ("shared", "own", "other")] == [1, 2, 1]
 
@@ -230,8 +230,8 @@ async def test_settings_that_no_key_opens_can_be_set_anew(
     async with service.db.transaction() as tx:
         await tx.execute("UPDATE core_channels SET settings = 'nobody can read this'")
 
-    partly = await tenant.client.put("/v1/channels/own_bot", json=NEXT)
-    wholly = await tenant.client.put("/v1/channels/own_bot", json={"settings": {"token": "new"}})
+    partly = await tenant.client.patch("/v1/channels/own_bot", json=NEXT)
+    wholly = await tenant.client.patch("/v1/channels/own_bot", json={"settings": {"token": "new"}})
     await knows_bot(service, made["channel_id"])
 
     assert partly.status_code == 400
@@ -271,10 +271,10 @@ async def test_many_changes_at_once_leave_all_processes_with_the_same(
         body = {"name": name, "plugin": "fake", "settings": {"token": name, "receiving": "nothing"}}
         for _ in range(5):
             await client.post("/v1/channels", json=body)
-            await client.put(f"/v1/channels/{name}", json=NEXT)
+            await client.patch(f"/v1/channels/{name}", json=NEXT)
             await client.delete(f"/v1/channels/{name}")
         await client.post("/v1/channels", json=body)
-        await client.put(f"/v1/channels/{name}", json=NEXT)
+        await client.patch(f"/v1/channels/{name}", json=NEXT)
 
     await asyncio.gather(*(churn(f"bot_{number}") for number in range(4)))
     listed = {each["channel_id"] for each in (await client.get("/v1/channels")).json()["data"]}

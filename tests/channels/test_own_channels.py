@@ -53,7 +53,7 @@ async def test_a_token_is_nowhere_in_the_clear(
     answers = [
         await client.post("/v1/channels", json=body(), headers=headers),
         await client.post("/v1/channels", json=body(receiving=TOKEN)),
-        await client.put("/v1/channels/own_bot", json={"settings": {"token": TOKEN, "x": 1}}),
+        await client.patch("/v1/channels/own_bot", json={"settings": {"token": TOKEN, "x": 1}}),
         await client.get("/v1/project"),
     ]
 
@@ -141,7 +141,7 @@ async def test_an_operator_setting_is_refused_in_a_change_as_well(
 ) -> None:
     await client.post("/v1/channels", json=body())
 
-    answer = await client.put(
+    answer = await client.patch(
         "/v1/channels/own_bot", json={"settings": {"base_url": "http://10.0.0.1"}}
     )
 
@@ -153,8 +153,10 @@ async def test_what_a_change_leaves_out_stays_and_null_is_the_default_again(
 ) -> None:
     await client.post("/v1/channels", json=body(greeting="hello", receiving="nothing"))
 
-    changed = await client.put("/v1/channels/own_bot", json={"settings": {"receiving": "webhook"}})
-    emptied = await client.put("/v1/channels/own_bot", json={"settings": {"greeting": None}})
+    changed = await client.patch(
+        "/v1/channels/own_bot", json={"settings": {"receiving": "webhook"}}
+    )
+    emptied = await client.patch("/v1/channels/own_bot", json={"settings": {"greeting": None}})
 
     assert changed.json()["settings"] == {"receiving": "webhook", "greeting": "hello"}
     assert changed.json()["receiving"] == "webhook"
@@ -168,8 +170,8 @@ async def test_two_changes_at_once_both_count(client: httpx2.AsyncClient) -> Non
     await client.post("/v1/channels", json=body(receiving="nothing"))
 
     await asyncio.gather(
-        client.put("/v1/channels/own_bot", json={"settings": {"greeting": "hello"}}),
-        client.put("/v1/channels/own_bot", json={"settings": {"receiving": "webhook"}}),
+        client.patch("/v1/channels/own_bot", json={"settings": {"greeting": "hello"}}),
+        client.patch("/v1/channels/own_bot", json={"settings": {"receiving": "webhook"}}),
     )
     shown = await client.get("/v1/channels/own_bot")
 
@@ -300,7 +302,7 @@ async def test_checks_that_wait_for_the_platform_keep_no_connection_from_others(
         return bot.checks == len(waiting)
 
     await until(all_wait)
-    changed = await client.put("/v1/channels/own_bot", json={"settings": {"greeting": "hi"}})
+    changed = await client.patch("/v1/channels/own_bot", json={"settings": {"greeting": "hi"}})
     bot.may_be_checked.set()
     answers = await asyncio.gather(*waiting)
 

@@ -277,7 +277,7 @@ async def test_a_changed_bot_is_received_for_from_the_start(
     await saw(guests, 1)
     await polled_again(platform.bots["own"])
 
-    await tenant.client.put("/v1/channels/own_bot", json={"settings": {"token": "new"}})
+    await tenant.client.patch("/v1/channels/own_bot", json={"settings": {"token": "new"}})
     bring(platform.bots["new"], 2, 5)
     seen = await saw(guests, 3)
 
@@ -325,10 +325,12 @@ async def test_links_go_on_working_when_another_setting_changes(
     await knows_bot(beside, key)
     bot.away = True
 
-    changed = await tenant.client.put("/v1/channels/own_bot", json={"settings": {"greeting": "hi"}})
+    changed = await tenant.client.patch(
+        "/v1/channels/own_bot", json={"settings": {"greeting": "hi"}}
+    )
     away = {one.channels[key].link("hello") for one in (service, beside)}
     bot.away = False
-    await tenant.client.put("/v1/channels/own_bot", json={"settings": {"token": "new"}})
+    await tenant.client.patch("/v1/channels/own_bot", json={"settings": {"token": "new"}})
 
     link = "https://fake.example/{}?start=hello"
     new = link.format(platform.bots["new"].username)

@@ -1,4 +1,4 @@
-"""/v1/channels/{name}/shelf: what a project's own bot could not read."""
+"""/v1/channels/{key}/shelf: what a project's own bot could not read."""
 
 import httpx2
 import pytest

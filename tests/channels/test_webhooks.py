@@ -213,7 +213,9 @@ async def test_who_goes_over_to_a_webhook_and_back_polls_without_a_cursor(
     bot.bring(started("", update_id="u1"))
 
     async def change(receiving: str) -> None:
-        await tenant.client.put("/v1/channels/own_bot", json={"settings": {"receiving": receiving}})
+        await tenant.client.patch(
+            "/v1/channels/own_bot", json={"settings": {"receiving": receiving}}
+        )
 
     async def polled() -> bool:
         return bool(bot.polls) and not bot.waiting

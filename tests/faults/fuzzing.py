@@ -9,6 +9,8 @@ from urllib.parse import quote, unquote_to_bytes
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Message
 
+from tests.paths import by_kind, kinds_in
+
 #: Seconds that a long poll would hold its answer for: never asked for here.
 POLLS = range(1, 61)
 
@@ -200,14 +202,14 @@ class Shapes:
         )
 
     def _path(self, operation: Operation) -> st.SearchStrategy[Callable[..., str]]:
-        names = [p["name"] for p in operation.parameters if p["in"] == "path"]
+        names = kinds_in(operation.path)
         choices = st.tuples(
             *(st.tuples(st.integers(0, 4), st.integers(0, 99), _TEXTS) for _ in names)
         )
 
         def build(chosen: Any) -> Callable[..., str]:
             def path(known: Mapping[str, list[str]]) -> str:
-                text = operation.path
+                text = by_kind(operation.path)
                 for name, (use_known, number, odd) in zip(names, chosen, strict=True):
                     ids = known.get(name, [])
                     value = ids[number % len(ids)] if use_known and ids else odd[:2000]

@@ -42,7 +42,7 @@ UNREACHED: dict[str, tuple[str, ...]] = {
         "POST /v1/channels",
         "POST /v1/subscribers",
         "PUT /v1/auth/links/{slug}",
-        "PUT /v1/channels/{name}",
+        "PATCH /v1/channels/{key}",
     ),
     "a state in which what is there is not": (
         "DELETE /v1/oidc/clients/{client_id}/secrets/{secret_id}",
@@ -63,7 +63,7 @@ UNREACHED: dict[str, tuple[str, ...]] = {
         "POST /v1/routes",
         "POST /v1/tags",
         "POST /v1/tickets/{ticket_id}/merge",
-        "PUT /v1/tags/{tag}",
+        "PATCH /v1/tags/{key}",
     ),
     "a picture": ("POST /v1/project/branding/logo",),
     "a chat of the sandbox with files, buttons and a past": (

@@ -13,6 +13,7 @@ from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MINI_APP, MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS
+from tests.paths import by_kind
 
 MANY = 10_000_000
 
@@ -33,7 +34,7 @@ class Place:
     def path(self, template: str, /, **changed: str) -> str:
         """The path with what there is in place of its parameters; what names nothing here is `nothing`."""
         known = {**self.ids, **self.tokens.get(template, {}), **changed}
-        return _PARAMETER.sub(lambda match: known.get(match[1], "nothing"), template)
+        return _PARAMETER.sub(lambda match: known.get(match[1], "nothing"), by_kind(template))
 
 
 def parameters(template: str) -> list[str]:

@@ -18,9 +18,10 @@ from msgsvc_devkit.fixtures import ServiceFactory
 from tests.faults.fuzzing import Reply
 from tests.hostile.asking import Stranger, quoted
 from tests.hostile.loop_steps import measured_steps, most_s
-from tests.hostile.place import Place, furnish, parameters
+from tests.hostile.place import Place, furnish
 from tests.hostile.test_public_pages import large_values, leaves, with_value
 from tests.hostile.texts import BOUNDARY, FEW_UNITS, VALUE_UNITS, multipart, texts, urlencoded
+from tests.paths import kinds_in
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ class Operation:
     def sendings(self) -> Iterator[Sending]:
         path = self._place.path(self._endpoint.path)
         yield "as described", self._ask(path, self._body())
-        for parameter in parameters(self._endpoint.path):
+        for parameter in kinds_in(self._endpoint.path):
             for name, text in texts(PATH_UNITS, (8_000,)):
                 changed = self._place.path(self._endpoint.path, **{parameter: quoted(text)})
                 yield f"{parameter}: {name}", self._ask(changed, self._body())

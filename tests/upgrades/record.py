@@ -23,6 +23,7 @@ from typing import Any
 import httpx2
 
 from msgsvc_devkit.databases import PostgresDatabases, postgres_url
+from tests.paths import by_kind
 from tests.upgrades import answers, filling
 from tests.upgrades.releases import Installed, Release, releases
 
@@ -65,6 +66,7 @@ def _record(installed: Installed, folder: Path, url: str, keep: Keep, recorded: 
 
     document = json.loads((installed.code / "contrib" / "openapi.json").read_text("utf-8"))
     asked, answered = folder / "asked.json", folder / "answers.json"
+    document["paths"] = {by_kind(path): each for path, each in document["paths"].items()}
     ids = {**made.ids, "project_id": [project]}
     asked.write_text(json.dumps(answers.paths_of(document, ids)), "utf-8")
     script = Path(answers.__file__)

@@ -44,47 +44,47 @@ async def create_channel(
     return answer
 
 
-@router.get("/v1/channels/{name}", errors=(NotFound,))
+@router.get("/v1/channels/{key}", errors=(NotFound,))
 async def get_channel(
-    ctx: Context, name: NamedChannel, own_channels: ProjectChannels
+    ctx: Context, key: NamedChannel, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
     """Shows one of the project's own channels, without its secrets."""
-    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
+    channel = await own_channels.get(ctx.tx, ctx.project_id, key)
     [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
 
-@router.put("/v1/channels/{name}", errors=(NotFound,), audited=lambda _: _("Channel changed"))
+@router.patch("/v1/channels/{key}", errors=(NotFound,), audited=lambda _: _("Channel changed"))
 async def update_channel(
-    ctx: Context, name: NamedChannel, body: UpdateChannelBody, own_channels: ProjectChannels
+    ctx: Context, key: NamedChannel, body: UpdateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
     """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
     Calls in progress finish with the old settings; later calls use the new ones.
     """
-    channel = await own_channels.update(ctx.tx, ctx.project_id, name, body)
+    channel = await own_channels.update(ctx.tx, ctx.project_id, key, body)
     [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
 
 @router.delete(
-    "/v1/channels/{name}", status=204, errors=(NotFound,), audited=lambda _: _("Channel deleted")
+    "/v1/channels/{key}", status=204, errors=(NotFound,), audited=lambda _: _("Channel deleted")
 )
-async def delete_channel(ctx: Context, name: NamedChannel, own_channels: ProjectChannels) -> None:
+async def delete_channel(ctx: Context, key: NamedChannel, own_channels: ProjectChannels) -> None:
     """Deletes one of the project's own channels and its secrets; queued messages are skipped."""
-    await own_channels.delete(ctx.tx, ctx.project_id, name)
+    await own_channels.delete(ctx.tx, ctx.project_id, key)
 
 
-@router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
+@router.post("/v1/channels/{key}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
 async def check_channel(
-    ctx: Context, name: NamedChannel, own_channels: ProjectChannels
+    ctx: Context, key: NamedChannel, own_channels: ProjectChannels
 ) -> ChannelCheckAnswer:
     """Checks the bot with the messenger's platform.
 
     `ok` is false if the platform rejects the bot. If the platform does not respond, the state of the
     bot is unknown, and the error is `platform_busy`. `reception` reports whether updates are received.
     """
-    health, reception = await own_channels.check(ctx.project_id, name)
+    health, reception = await own_channels.check(ctx.project_id, key)
     if health.unreachable:
         raise PlatformBusy(
             "the messenger's platform gave no answer: {detail}",

@@ -49,7 +49,7 @@ SEALED = SealedColumn(
     bound_to=("channel_id",),
     place=PLACE,
     holds="settings and tokens of {count} bot(s) of projects",
-    if_lost="each project connects its bot again: PUT /v1/channels/{name} with all settings",
+    if_lost="each project connects its bot again: PATCH /v1/channels/{key} with all settings",
 )
 
 #: The result of a check in quarantine.

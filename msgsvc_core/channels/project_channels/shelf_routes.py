@@ -1,4 +1,4 @@
-"""/v1/channels/{name}/shelf."""
+"""/v1/channels/{key}/shelf."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
@@ -26,15 +26,15 @@ _HEADERS = {
 }
 
 
-@router.get("/v1/channels/{name}/shelf", errors=(BadRequest, NotFound))
+@router.get("/v1/channels/{key}/shelf", errors=(BadRequest, NotFound))
 async def list_shelf(
-    ctx: Context, name: NamedChannel, query: PageQuery, own_channels: ProjectChannels, shelf: Shelf
+    ctx: Context, key: NamedChannel, query: PageQuery, own_channels: ProjectChannels, shelf: Shelf
 ) -> ShelvedItemList:
     """Lists what arrived on one of the project's own channels and could not be read or processed.
 
     Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
     """
-    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
+    channel = await own_channels.get(ctx.tx, ctx.project_id, key)
     found = await shelf.page(ctx.tx, channel.channel_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda item: item.item_id)
     return ShelvedItemList(
@@ -43,14 +43,14 @@ async def list_shelf(
 
 
 @router.get(
-    "/v1/channels/{name}/shelf/{item_id}/content",
+    "/v1/channels/{key}/shelf/{item_id}/content",
     errors=(NotFound, Conflict),
     media_type="application/octet-stream",
     example="From: ann@example.com\r\nSubject: Hello\r\n\r\nHello",
 )
 async def get_shelved_content(
     ctx: Context,
-    name: NamedChannel,
+    key: NamedChannel,
     item_id: ShelvedItemId,
     own_channels: ProjectChannels,
     shelf: Shelf,
@@ -59,21 +59,21 @@ async def get_shelved_content(
 
     An update that the channel could read, and on which the service failed, is returned as JSON.
     """
-    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
+    channel = await own_channels.get(ctx.tx, ctx.project_id, key)
     item, raw = await shelf.read(ctx.tx, channel.channel_id, item_id)
     headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="{item.filename}"'}
     return Response(raw, media_type="application/octet-stream", headers=headers)
 
 
 @router.post(
-    "/v1/channels/{name}/shelf/{item_id}/take",
+    "/v1/channels/{key}/shelf/{item_id}/take",
     errors=(NotFound, Conflict, PlatformBusy),
     holds_connection=False,
     audited=lambda _: _("Item set aside taken"),
 )
 async def take_shelved_item(
     ctx: Context,
-    name: NamedChannel,
+    key: NamedChannel,
     item_id: ShelvedItemId,
     own_channels: ProjectChannels,
     taker: ItemTaker,
@@ -85,7 +85,7 @@ async def take_shelved_item(
     can't be read or processed stays, with its new reason.
     """
     async with db.read() as tx:
-        channel = await own_channels.get(tx, ctx.project_id, name)
+        channel = await own_channels.get(tx, ctx.project_id, key)
     kept = await taker.take(channel.channel_id, item_id)
     if kept is None:
         return TakenAnswer(outcome="taken", item=None)
@@ -93,18 +93,18 @@ async def take_shelved_item(
 
 
 @router.delete(
-    "/v1/channels/{name}/shelf/{item_id}",
+    "/v1/channels/{key}/shelf/{item_id}",
     status=204,
     errors=(NotFound,),
     audited=lambda _: _("Item set aside deleted"),
 )
 async def delete_shelved_item(
     ctx: Context,
-    name: NamedChannel,
+    key: NamedChannel,
     item_id: ShelvedItemId,
     own_channels: ProjectChannels,
     shelf: Shelf,
 ) -> None:
     """Deletes an item from a channel's shelf."""
-    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
+    channel = await own_channels.get(ctx.tx, ctx.project_id, key)
     await shelf.delete(ctx.tx, channel.channel_id, item_id)

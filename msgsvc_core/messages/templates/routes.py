@@ -45,45 +45,43 @@ async def create_template(
     return answer
 
 
-@router.get("/v1/templates/{template}", errors=(NotFound,))
-async def get_template(
-    ctx: Context, template: NamedTemplate, templates: Templates
-) -> TemplateAnswer:
+@router.get("/v1/templates/{key}", errors=(NotFound,))
+async def get_template(ctx: Context, key: NamedTemplate, templates: Templates) -> TemplateAnswer:
     """Shows one template, by its key."""
-    found = await templates.find(ctx.tx, ctx.project_id, template)
+    found = await templates.find(ctx.tx, ctx.project_id, key)
     [answer] = templates.answers([found])
     return answer
 
 
-@router.put("/v1/templates/{template}", errors=(NotFound,), audited=lambda _: _("Template changed"))
+@router.patch("/v1/templates/{key}", errors=(NotFound,), audited=lambda _: _("Template changed"))
 async def update_template(
-    ctx: Context, template: NamedTemplate, body: UpdateTemplateBody, templates: Templates
+    ctx: Context, key: NamedTemplate, body: UpdateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
     """Changes a template; omitted fields stay unchanged, and so do queued messages."""
-    changed = await templates.update(ctx.tx, ctx.project_id, template, body)
+    changed = await templates.update(ctx.tx, ctx.project_id, key, body)
     [answer] = templates.answers([changed])
     return answer
 
 
 @router.delete(
-    "/v1/templates/{template}",
+    "/v1/templates/{key}",
     status=204,
     errors=(NotFound,),
     audited=lambda _: _("Template deleted"),
 )
-async def delete_template(ctx: Context, template: NamedTemplate, templates: Templates) -> None:
+async def delete_template(ctx: Context, key: NamedTemplate, templates: Templates) -> None:
     """Deletes a template. Queued messages are still sent."""
-    await templates.delete(ctx.tx, ctx.project_id, template)
+    await templates.delete(ctx.tx, ctx.project_id, key)
 
 
 @router.post(
-    "/v1/templates/{template}/preview",
+    "/v1/templates/{key}/preview",
     errors=(NotFound,),
     holds_connection=False,
     shows_secrets=False,
 )
 async def preview_template(
-    ctx: Context, template: NamedTemplate, body: PreviewBody, templates: Templates
+    ctx: Context, key: NamedTemplate, body: PreviewBody, templates: Templates
 ) -> PreviewAnswer:
     """Renders the template in each language or one, and lists what channels would reject."""
-    return await templates.preview(ctx.project_id, template, body)
+    return await templates.preview(ctx.project_id, key, body)

@@ -52,10 +52,7 @@ async def set_logo(
     return BrandingAnswer.of(changed, settings.base_url)
 
 
-@router.delete("/v1/project/branding/logo", audited=lambda _: _("Branding changed"))
-async def remove_logo(
-    ctx: Context, branding: ProjectBranding, settings: Settings
-) -> BrandingAnswer:
-    """Removes the logo; pages show the sender's name alone."""
-    changed = await branding.remove_logo(ctx.tx, ctx.project_id)
-    return BrandingAnswer.of(changed, settings.base_url)
+@router.delete("/v1/project/branding/logo", status=204, audited=lambda _: _("Branding changed"))
+async def remove_logo(ctx: Context, branding: ProjectBranding) -> None:
+    """Removes the logo; pages show only the sender's name."""
+    await branding.remove_logo(ctx.tx, ctx.project_id)

@@ -50,42 +50,40 @@ async def create_permission(
     return PermissionAnswer.of(permission, 0)
 
 
-@router.get("/v1/permissions/{permission_key}", errors=(NotFound,))
+@router.get("/v1/permissions/{key}", errors=(NotFound,))
 async def get_permission(
-    ctx: Context, permission_key: NamedPermission, permissions: Permissions
+    ctx: Context, key: NamedPermission, permissions: Permissions
 ) -> PermissionAnswer:
     """Shows one permission."""
-    found = await permissions.get(ctx.tx, ctx.project_id, permission_key)
+    found = await permissions.get(ctx.tx, ctx.project_id, key)
     return await _answer(ctx, permissions, found)
 
 
-@router.put(
-    "/v1/permissions/{permission_key}",
+@router.patch(
+    "/v1/permissions/{key}",
     errors=(NotFound,),
     audited=lambda _: _("Permission changed"),
 )
 async def update_permission(
     ctx: Context,
-    permission_key: NamedPermission,
+    key: NamedPermission,
     body: UpdatePermissionBody,
     permissions: Permissions,
 ) -> PermissionAnswer:
     """Changes a permission's texts and its default; its key, and who granted it, stay."""
-    updated = await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
+    updated = await permissions.update(ctx.tx, ctx.project_id, key, body)
     return await _answer(ctx, permissions, updated)
 
 
 @router.delete(
-    "/v1/permissions/{permission_key}",
+    "/v1/permissions/{key}",
     status=204,
     errors=(NotFound, PermissionHasSubscribers),
     audited=lambda _: _("Permission deleted"),
 )
-async def delete_permission(
-    ctx: Context, permission_key: NamedPermission, permissions: Permissions
-) -> None:
+async def delete_permission(ctx: Context, key: NamedPermission, permissions: Permissions) -> None:
     """Deletes a permission that no active subscriber granted."""
-    await permissions.delete(ctx.tx, ctx.project_id, permission_key)
+    await permissions.delete(ctx.tx, ctx.project_id, key)
 
 
 async def _answer(

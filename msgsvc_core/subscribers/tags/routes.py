@@ -25,20 +25,20 @@ async def create_tag(ctx: Context, body: TagBody, tags: Tags) -> TagAnswer:
     return TagAnswer.of(await tags.create(ctx.tx, ctx.project_id, body.name))
 
 
-@router.get("/v1/tags/{tag}", errors=(NotFound,))
-async def get_tag(ctx: Context, tag: NamedTag, tags: Tags) -> TagAnswer:
+@router.get("/v1/tags/{key}", errors=(NotFound,))
+async def get_tag(ctx: Context, key: NamedTag, tags: Tags) -> TagAnswer:
     """Shows one tag."""
-    return TagAnswer.of(await tags.get(ctx.tx, ctx.project_id, tag))
+    return TagAnswer.of(await tags.get(ctx.tx, ctx.project_id, key))
 
 
-@router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=lambda _: _("Tag renamed"))
-async def rename_tag(ctx: Context, tag: NamedTag, body: TagBody, tags: Tags) -> TagAnswer:
+@router.patch("/v1/tags/{key}", errors=(Conflict, NotFound), audited=lambda _: _("Tag renamed"))
+async def rename_tag(ctx: Context, key: NamedTag, body: TagBody, tags: Tags) -> TagAnswer:
     """Renames a tag. Its subscribers and links keep it."""
-    renamed = await tags.rename(ctx.tx, ctx.project_id, tag, body.name)
+    renamed = await tags.rename(ctx.tx, ctx.project_id, key, body.name)
     return TagAnswer.of(renamed)
 
 
-@router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,), audited=lambda _: _("Tag deleted"))
-async def delete_tag(ctx: Context, tag: NamedTag, tags: Tags) -> None:
+@router.delete("/v1/tags/{key}", status=204, errors=(NotFound,), audited=lambda _: _("Tag deleted"))
+async def delete_tag(ctx: Context, key: NamedTag, tags: Tags) -> None:
     """Deletes a tag from its subscribers too; links with it keep working without it."""
-    await tags.delete(ctx.tx, ctx.project_id, tag)
+    await tags.delete(ctx.tx, ctx.project_id, key)

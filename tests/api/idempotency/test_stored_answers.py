@@ -135,7 +135,7 @@ async def test_a_grouped_request_is_replayed_though_it_would_be_refused_now(
     await client.post("/v1/templates", json={"key": "hello", "text": "Hi"})
     body = {"subscriber_id": ann, "template": "hello"}
     first = await client.post("/v1/send", json=body, headers=KEY)
-    await client.put("/v1/templates/hello", json={"text": "Hi {{ name }}"})
+    await client.patch("/v1/templates/hello", json={"text": "Hi {{ name }}"})
 
     again = await client.post("/v1/send", json=body, headers=KEY)
 

@@ -318,7 +318,7 @@ async def test_a_wrong_url_is_invalid_url(client: httpx2.AsyncClient, url: str, 
 async def test_a_renamed_tag_means_its_people_by_its_new_name_alone(
     client: httpx2.AsyncClient, service: Service, tenant: Tenant, five: list[str]
 ) -> None:
-    await client.put("/v1/tags/news", json={"name": "letters"})
+    await client.patch("/v1/tags/news", json={"name": "letters"})
     await give(service, tenant, "news", five[4:])
 
     async def meant(**audience: list[str]) -> int:

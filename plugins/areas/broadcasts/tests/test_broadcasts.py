@@ -86,7 +86,7 @@ async def test_template_is_sent_as_it_was_at_the_call(
     await people(1)
     await client.post("/v1/templates", json={"key": "hello", "text": "Hello {{ first_name }}"})
     job_id = await take(client, template="hello", send_at="2026-01-15T13:00:00Z")
-    await client.put("/v1/templates/hello", json={"text": "Changed"})
+    await client.patch("/v1/templates/hello", json={"text": "Changed"})
 
     assert (await shown(client, job_id))["status"] == "scheduled"
     clock.advance(3600)

@@ -48,7 +48,7 @@ async def test_tag_that_is_gone_when_it_begins_cancels_it(
     job_id = await take(tenant.client, audience={"tags_none": ["no-ads"]}, send_at=LATER)
 
     if change == "renamed":
-        await tenant.client.put("/v1/tags/no-ads", json={"name": "quiet"})
+        await tenant.client.patch("/v1/tags/no-ads", json={"name": "quiet"})
     else:
         await tenant.client.delete("/v1/tags/no-ads")
     clock.advance(3600)

@@ -92,7 +92,7 @@ async def test_template_is_rendered_as_it_is_at_the_time(
     await client.post("/v1/templates", json={"key": "hello", "text": "Before"})
     await post(client, "/v1/scheduled", subscriber_id=ann, template="hello", send_at=LATER)
 
-    await client.put("/v1/templates/hello", json={"text": "After"})
+    await client.patch("/v1/templates/hello", json={"text": "After"})
     await pass_time(service, clock, 3601)
 
     assert channel.texts == ["After"]

@@ -99,8 +99,8 @@ class ProjectBrandingResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.BrandingAnswer:
-        """Removes the logo; pages show the sender's name alone.
+    ) -> None:
+        """Removes the logo; pages show only the sender's name.
 
         Error codes: bad_request, payload_too_large
         """
@@ -109,7 +109,7 @@ class ProjectBrandingResource:
             "/v1/project/branding/logo",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BrandingAnswer.from_data)
+        self._caller.nothing(call)
 
 
 class ProjectResource:
@@ -292,7 +292,7 @@ class ChannelsShelfResource:
 
     def list(
         self,
-        name: str,
+        key: str,
         *,
         limit: int | None = None,
         cursor: str | None = None,
@@ -304,14 +304,14 @@ class ChannelsShelfResource:
         full.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
             limit: Entries per page.
 
         Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
-            f"/v1/channels/{segment(name)}/shelf",
+            f"/v1/channels/{segment(key)}/shelf",
             timeout_s=timeout_s,
             query={
                 "limit": limit,
@@ -323,7 +323,7 @@ class ChannelsShelfResource:
 
     def download(
         self,
-        name: str,
+        key: str,
         item_id: str,
         *,
         timeout_s: float | None = None,
@@ -333,21 +333,21 @@ class ChannelsShelfResource:
         An update that the channel could read, and on which the service failed, is returned as JSON.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
             item_id: The item on the channel's shelf.
 
         Error codes: not_found, conflict
         """
         call = Call(
             "GET",
-            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}/content",
+            f"/v1/channels/{segment(key)}/shelf/{segment(item_id)}/content",
             timeout_s=timeout_s,
         )
         return Download(self._caller, call)
 
     def take(
         self,
-        name: str,
+        key: str,
         item_id: str,
         *,
         idempotency_key: str | None = None,
@@ -360,7 +360,7 @@ class ChannelsShelfResource:
         can't be read or processed stays, with its new reason.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
             item_id: The item on the channel's shelf.
 
         Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
@@ -368,7 +368,7 @@ class ChannelsShelfResource:
         """
         call = Call(
             "POST",
-            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}/take",
+            f"/v1/channels/{segment(key)}/shelf/{segment(item_id)}/take",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
@@ -376,7 +376,7 @@ class ChannelsShelfResource:
 
     def delete(
         self,
-        name: str,
+        key: str,
         item_id: str,
         *,
         timeout_s: float | None = None,
@@ -384,14 +384,14 @@ class ChannelsShelfResource:
         """Deletes an item from a channel's shelf.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
             item_id: The item on the channel's shelf.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/channels/{segment(name)}/shelf/{segment(item_id)}",
+            f"/v1/channels/{segment(key)}/shelf/{segment(item_id)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
@@ -470,27 +470,27 @@ class ChannelsResource:
 
     def get(
         self,
-        name: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.OwnChannelAnswer:
         """Shows one of the project's own channels, without its secrets.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/channels/{segment(name)}",
+            f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.OwnChannelAnswer.from_data)
 
     def update(
         self,
-        name: str,
+        key: str,
         *,
         settings: Mapping[str, Any],
         timeout_s: float | None = None,
@@ -500,14 +500,14 @@ class ChannelsResource:
         Calls in progress finish with the old settings; later calls use the new ones.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
             settings: New values; settings that are left out stay, and null goes back to a default.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/channels/{segment(name)}",
+            "PATCH",
+            f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -519,27 +519,27 @@ class ChannelsResource:
 
     def delete(
         self,
-        name: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes one of the project's own channels and its secrets; queued messages are skipped.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/channels/{segment(name)}",
+            f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
 
     def check(
         self,
-        name: str,
+        key: str,
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -552,14 +552,14 @@ class ChannelsResource:
         received.
 
         Arguments:
-            name: The project's own channel, by its name.
+            key: The project's own channel, by its name.
 
         Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early,
             platform_busy
         """
         call = Call(
             "POST",
-            f"/v1/channels/{segment(name)}/check",
+            f"/v1/channels/{segment(key)}/check",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
@@ -812,7 +812,7 @@ class SubscribersResource:
     def add_tag(
         self,
         subscriber_id: str,
-        tag: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.SubscriberAnswer:
@@ -820,13 +820,13 @@ class SubscribersResource:
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            tag: The tag, by its name.
+            key: The tag, by its name.
 
         Error codes: bad_request, not_found, subscriber_not_found, conflict, payload_too_large
         """
         call = Call(
             "PUT",
-            f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(tag)}",
+            f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.SubscriberAnswer.from_data)
@@ -834,29 +834,29 @@ class SubscribersResource:
     def remove_tag(
         self,
         subscriber_id: str,
-        tag: str,
+        key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> None:
         """Removes a tag from a subscriber, if present.
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            tag: The tag, by its name.
+            key: The tag, by its name.
 
         Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(tag)}",
+            f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        self._caller.nothing(call)
 
     def grant_permission(
         self,
         subscriber_id: str,
-        permission_key: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.SubscriberAnswer:
@@ -864,13 +864,13 @@ class SubscribersResource:
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            permission_key: The permission, by its key.
+            key: The permission, by its key.
 
         Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "PUT",
-            f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(permission_key)}",
+            f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.SubscriberAnswer.from_data)
@@ -878,24 +878,24 @@ class SubscribersResource:
     def revoke_permission(
         self,
         subscriber_id: str,
-        permission_key: str,
+        key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> None:
         """Revokes a permission on behalf of a subscriber, if granted.
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            permission_key: The permission, by its key.
+            key: The permission, by its key.
 
         Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(permission_key)}",
+            f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        self._caller.nothing(call)
 
     def subscribe_again(
         self,
@@ -1215,27 +1215,27 @@ class TagsResource:
 
     def get(
         self,
-        tag: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.TagAnswer:
         """Shows one tag.
 
         Arguments:
-            tag: The tag, by its name.
+            key: The tag, by its name.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/tags/{segment(tag)}",
+            f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.TagAnswer.from_data)
 
     def rename(
         self,
-        tag: str,
+        key: str,
         *,
         name: str,
         timeout_s: float | None = None,
@@ -1243,14 +1243,14 @@ class TagsResource:
         """Renames a tag. Its subscribers and links keep it.
 
         Arguments:
-            tag: The tag, by its name.
+            key: The tag, by its name.
             name: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
 
         Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/tags/{segment(tag)}",
+            "PATCH",
+            f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -1262,20 +1262,20 @@ class TagsResource:
 
     def delete(
         self,
-        tag: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a tag from its subscribers too; links with it keep working without it.
 
         Arguments:
-            tag: The tag, by its name.
+            key: The tag, by its name.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/tags/{segment(tag)}",
+            f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
@@ -1355,27 +1355,27 @@ class PermissionsResource:
 
     def get(
         self,
-        permission_key: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.PermissionAnswer:
         """Shows one permission.
 
         Arguments:
-            permission_key: The permission, by its key.
+            key: The permission, by its key.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/permissions/{segment(permission_key)}",
+            f"/v1/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.PermissionAnswer.from_data)
 
     def update(
         self,
-        permission_key: str,
+        key: str,
         *,
         title: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
@@ -1385,7 +1385,7 @@ class PermissionsResource:
         """Changes a permission's texts and its default; its key, and who granted it, stay.
 
         Arguments:
-            permission_key: The permission, by its key.
+            key: The permission, by its key.
             title: New label, or one per language; replaces all languages.
             description: New text beside the button, or one per language; null removes it.
             default: Whether people who subscribe from now on have granted it at once.
@@ -1393,8 +1393,8 @@ class PermissionsResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/permissions/{segment(permission_key)}",
+            "PATCH",
+            f"/v1/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -1408,20 +1408,20 @@ class PermissionsResource:
 
     def delete(
         self,
-        permission_key: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a permission that no active subscriber granted.
 
         Arguments:
-            permission_key: The permission, by its key.
+            key: The permission, by its key.
 
         Error codes: bad_request, not_found, permission_has_subscribers, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/permissions/{segment(permission_key)}",
+            f"/v1/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
@@ -2136,27 +2136,27 @@ class TemplatesResource:
 
     def get(
         self,
-        template: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.TemplateAnswer:
         """Shows one template, by its key.
 
         Arguments:
-            template: The template, by its key.
+            key: The template, by its key.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/templates/{segment(template)}",
+            f"/v1/templates/{segment(key)}",
             timeout_s=timeout_s,
         )
         return self._caller.json(call, models.TemplateAnswer.from_data)
 
     def update(
         self,
-        template: str,
+        key: str,
         *,
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
@@ -2167,7 +2167,7 @@ class TemplatesResource:
         """Changes a template; omitted fields stay unchanged, and so do queued messages.
 
         Arguments:
-            template: The template, by its key.
+            key: The template, by its key.
             text: New text, or one per language; replaces all languages.
             format: Markup of `text`, as in `POST /v1/send`.
             media: New file; null takes the file away, and without it, it stays.
@@ -2176,8 +2176,8 @@ class TemplatesResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/templates/{segment(template)}",
+            "PATCH",
+            f"/v1/templates/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -2192,27 +2192,27 @@ class TemplatesResource:
 
     def delete(
         self,
-        template: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a template. Queued messages are still sent.
 
         Arguments:
-            template: The template, by its key.
+            key: The template, by its key.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/templates/{segment(template)}",
+            f"/v1/templates/{segment(key)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
 
     def preview(
         self,
-        template: str,
+        key: str,
         *,
         variables: Mapping[str, str | float | bool] | NotGiven = NOT_GIVEN,
         lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
@@ -2222,7 +2222,7 @@ class TemplatesResource:
         """Renders the template in each language or one, and lists what channels would reject.
 
         Arguments:
-            template: The template, by its key.
+            key: The template, by its key.
             variables: Values as in `POST /v1/send`; those without a default in the template are
                 required.
             lang: Only this language; without it, all of the service.
@@ -2231,7 +2231,7 @@ class TemplatesResource:
         """
         call = Call(
             "POST",
-            f"/v1/templates/{segment(template)}/preview",
+            f"/v1/templates/{segment(key)}/preview",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)

@@ -682,16 +682,16 @@ export class ProjectBrandingResource extends Resource {
   }
 
   /**
-   * Removes the logo; pages show the sender's name alone.
+   * Removes the logo; pages show only the sender's name.
    *
    * `DELETE /v1/project/branding/logo`. Codes of its own: `bad_request`, `payload_too_large`.
    */
-  removeLogo(options?: RequestOptions): Promise<BrandingAnswer> {
+  removeLogo(options?: RequestOptions): Promise<void> {
     const call = {
       method: "DELETE",
       path: "/v1/project/branding/logo",
     };
-    return this.transport.json<BrandingAnswer>(call, options);
+    return this.transport.json<void>(call, options);
   }
 }
 
@@ -815,16 +815,16 @@ export class ChannelsShelfResource extends Resource {
   /**
    * Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
    *
-   * `GET /v1/channels/{name}/shelf`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/channels/{key}/shelf`. Codes of its own: `bad_request`, `not_found`.
    */
   list(
-    name: string,
+    key: string,
     query: ListShelfQuery = {},
     options?: RequestOptions,
   ): Paginator<ShelvedItemAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/channels/${segment(name, "name")}/shelf`,
+      path: `/v1/channels/${segment(key, "key")}/shelf`,
       query,
     };
     return this.transport.list<ShelvedItemAnswer>(call, options);
@@ -833,16 +833,16 @@ export class ChannelsShelfResource extends Resource {
   /**
    * An update that the channel could read, and on which the service failed, is returned as JSON.
    *
-   * `GET /v1/channels/{name}/shelf/{item_id}/content`. Codes of its own: `not_found`, `conflict`.
+   * `GET /v1/channels/{key}/shelf/{item_id}/content`. Codes of its own: `not_found`, `conflict`.
    */
   download(
-    name: string,
+    key: string,
     itemId: string,
     options?: RequestOptions,
   ): Promise<Download> {
     const call = {
       method: "GET",
-      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}/content`,
+      path: `/v1/channels/${segment(key, "key")}/shelf/${segment(itemId, "itemId")}/content`,
     };
     return this.transport.download(call, options);
   }
@@ -851,17 +851,17 @@ export class ChannelsShelfResource extends Resource {
    * Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item that
    * still can't be read or processed stays, with its new reason.
    *
-   * `POST /v1/channels/{name}/shelf/{item_id}/take`. Codes of its own: `bad_request`, `not_found`,
-   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`, `platform_busy`.
+   * `POST /v1/channels/{key}/shelf/{item_id}/take`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`, `platform_busy`.
    */
   take(
-    name: string,
+    key: string,
     itemId: string,
     options?: PostOptions,
   ): Promise<TakenAnswer> {
     const call = {
       method: "POST",
-      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}/take`,
+      path: `/v1/channels/${segment(key, "key")}/shelf/${segment(itemId, "itemId")}/take`,
       keyed: true,
     };
     return this.transport.json<TakenAnswer>(call, options);
@@ -870,17 +870,17 @@ export class ChannelsShelfResource extends Resource {
   /**
    * Deletes an item from a channel's shelf.
    *
-   * `DELETE /v1/channels/{name}/shelf/{item_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/channels/{key}/shelf/{item_id}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   delete(
-    name: string,
+    key: string,
     itemId: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/channels/${segment(name, "name")}/shelf/${segment(itemId, "itemId")}`,
+      path: `/v1/channels/${segment(key, "key")}/shelf/${segment(itemId, "itemId")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -936,15 +936,15 @@ export class ChannelsResource extends Resource {
   /**
    * Shows one of the project's own channels, without its secrets.
    *
-   * `GET /v1/channels/{name}`. Codes of its own: `not_found`.
+   * `GET /v1/channels/{key}`. Codes of its own: `not_found`.
    */
   get(
-    name: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<OwnChannelAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/channels/${segment(name, "name")}`,
+      path: `/v1/channels/${segment(key, "key")}`,
     };
     return this.transport.json<OwnChannelAnswer>(call, options);
   }
@@ -952,16 +952,16 @@ export class ChannelsResource extends Resource {
   /**
    * Calls in progress finish with the old settings; later calls use the new ones.
    *
-   * `PUT /v1/channels/{name}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PATCH /v1/channels/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
-    name: string,
+    key: string,
     body: UpdateChannelBody,
     options?: RequestOptions,
   ): Promise<OwnChannelAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/channels/${segment(name, "name")}`,
+      method: "PATCH",
+      path: `/v1/channels/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<OwnChannelAnswer>(call, options);
@@ -970,15 +970,15 @@ export class ChannelsResource extends Resource {
   /**
    * Deletes one of the project's own channels and its secrets; queued messages are skipped.
    *
-   * `DELETE /v1/channels/{name}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/channels/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    name: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/channels/${segment(name, "name")}`,
+      path: `/v1/channels/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -987,16 +987,16 @@ export class ChannelsResource extends Resource {
    * `ok` is false if the platform rejects the bot. If the platform does not respond, the state of the bot is
    * unknown, and the error is `platform_busy`. `reception` reports whether updates are received.
    *
-   * `POST /v1/channels/{name}/check`. Codes of its own: `bad_request`, `not_found`, `idempotency_conflict`,
+   * `POST /v1/channels/{key}/check`. Codes of its own: `bad_request`, `not_found`, `idempotency_conflict`,
    * `payload_too_large`, `too_early`, `platform_busy`.
    */
   check(
-    name: string,
+    key: string,
     options?: PostOptions,
   ): Promise<ChannelCheckAnswer> {
     const call = {
       method: "POST",
-      path: `/v1/channels/${segment(name, "name")}/check`,
+      path: `/v1/channels/${segment(key, "key")}/check`,
       keyed: true,
     };
     return this.transport.json<ChannelCheckAnswer>(call, options);
@@ -1120,17 +1120,17 @@ export class SubscribersResource extends Resource {
   /**
    * Adds a tag to a subscriber, creating it if needed.
    *
-   * `PUT /v1/subscribers/{subscriber_id}/tags/{tag}`. Codes of its own: `bad_request`, `not_found`,
+   * `PUT /v1/subscribers/{subscriber_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
    * `subscriber_not_found`, `conflict`, `payload_too_large`.
    */
   addTag(
     subscriberId: string,
-    tag: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<SubscriberAnswer> {
     const call = {
       method: "PUT",
-      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(tag, "tag")}`,
+      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(key, "key")}`,
     };
     return this.transport.json<SubscriberAnswer>(call, options);
   }
@@ -1138,35 +1138,35 @@ export class SubscribersResource extends Resource {
   /**
    * Removes a tag from a subscriber, if present.
    *
-   * `DELETE /v1/subscribers/{subscriber_id}/tags/{tag}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/subscribers/{subscriber_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
    * `subscriber_not_found`, `payload_too_large`.
    */
   removeTag(
     subscriberId: string,
-    tag: string,
+    key: string,
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(tag, "tag")}`,
+      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<void>(call, options);
   }
 
   /**
    * Grants a permission on behalf of a subscriber; others stay unchanged.
    *
-   * `PUT /v1/subscribers/{subscriber_id}/permissions/{permission_key}`. Codes of its own: `bad_request`,
-   * `not_found`, `subscriber_not_found`, `payload_too_large`.
+   * `PUT /v1/subscribers/{subscriber_id}/permissions/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `subscriber_not_found`, `payload_too_large`.
    */
   grantPermission(
     subscriberId: string,
-    permissionKey: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<SubscriberAnswer> {
     const call = {
       method: "PUT",
-      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(permissionKey, "permissionKey")}`,
+      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(key, "key")}`,
     };
     return this.transport.json<SubscriberAnswer>(call, options);
   }
@@ -1174,19 +1174,19 @@ export class SubscribersResource extends Resource {
   /**
    * Revokes a permission on behalf of a subscriber, if granted.
    *
-   * `DELETE /v1/subscribers/{subscriber_id}/permissions/{permission_key}`. Codes of its own: `bad_request`,
-   * `not_found`, `subscriber_not_found`, `payload_too_large`.
+   * `DELETE /v1/subscribers/{subscriber_id}/permissions/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `subscriber_not_found`, `payload_too_large`.
    */
   revokePermission(
     subscriberId: string,
-    permissionKey: string,
+    key: string,
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(permissionKey, "permissionKey")}`,
+      path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(key, "key")}`,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<void>(call, options);
   }
 
   /**
@@ -1380,15 +1380,15 @@ export class TagsResource extends Resource {
   /**
    * Shows one tag.
    *
-   * `GET /v1/tags/{tag}`. Codes of its own: `not_found`.
+   * `GET /v1/tags/{key}`. Codes of its own: `not_found`.
    */
   get(
-    tag: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<TagAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/tags/${segment(tag, "tag")}`,
+      path: `/v1/tags/${segment(key, "key")}`,
     };
     return this.transport.json<TagAnswer>(call, options);
   }
@@ -1396,16 +1396,16 @@ export class TagsResource extends Resource {
   /**
    * Renames a tag. Its subscribers and links keep it.
    *
-   * `PUT /v1/tags/{tag}`. Codes of its own: `bad_request`, `not_found`, `conflict`, `payload_too_large`.
+   * `PATCH /v1/tags/{key}`. Codes of its own: `bad_request`, `not_found`, `conflict`, `payload_too_large`.
    */
   rename(
-    tag: string,
+    key: string,
     body: TagBody,
     options?: RequestOptions,
   ): Promise<TagAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/tags/${segment(tag, "tag")}`,
+      method: "PATCH",
+      path: `/v1/tags/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<TagAnswer>(call, options);
@@ -1414,15 +1414,15 @@ export class TagsResource extends Resource {
   /**
    * Deletes a tag from its subscribers too; links with it keep working without it.
    *
-   * `DELETE /v1/tags/{tag}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/tags/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    tag: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/tags/${segment(tag, "tag")}`,
+      path: `/v1/tags/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -1469,15 +1469,15 @@ export class PermissionsResource extends Resource {
   /**
    * Shows one permission.
    *
-   * `GET /v1/permissions/{permission_key}`. Codes of its own: `not_found`.
+   * `GET /v1/permissions/{key}`. Codes of its own: `not_found`.
    */
   get(
-    permissionKey: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<PermissionAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/permissions/${segment(permissionKey, "permissionKey")}`,
+      path: `/v1/permissions/${segment(key, "key")}`,
     };
     return this.transport.json<PermissionAnswer>(call, options);
   }
@@ -1485,17 +1485,16 @@ export class PermissionsResource extends Resource {
   /**
    * Changes a permission's texts and its default; its key, and who granted it, stay.
    *
-   * `PUT /v1/permissions/{permission_key}`. Codes of its own: `bad_request`, `not_found`,
-   * `payload_too_large`.
+   * `PATCH /v1/permissions/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
-    permissionKey: string,
+    key: string,
     body: UpdatePermissionBody = {},
     options?: RequestOptions,
   ): Promise<PermissionAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/permissions/${segment(permissionKey, "permissionKey")}`,
+      method: "PATCH",
+      path: `/v1/permissions/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<PermissionAnswer>(call, options);
@@ -1504,16 +1503,16 @@ export class PermissionsResource extends Resource {
   /**
    * Deletes a permission that no active subscriber granted.
    *
-   * `DELETE /v1/permissions/{permission_key}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/permissions/{key}`. Codes of its own: `bad_request`, `not_found`,
    * `permission_has_subscribers`, `payload_too_large`.
    */
   delete(
-    permissionKey: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/permissions/${segment(permissionKey, "permissionKey")}`,
+      path: `/v1/permissions/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -1899,15 +1898,15 @@ export class TemplatesResource extends Resource {
   /**
    * Shows one template, by its key.
    *
-   * `GET /v1/templates/{template}`. Codes of its own: `not_found`.
+   * `GET /v1/templates/{key}`. Codes of its own: `not_found`.
    */
   get(
-    template: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<TemplateAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/templates/${segment(template, "template")}`,
+      path: `/v1/templates/${segment(key, "key")}`,
     };
     return this.transport.json<TemplateAnswer>(call, options);
   }
@@ -1915,16 +1914,16 @@ export class TemplatesResource extends Resource {
   /**
    * Changes a template; omitted fields stay unchanged, and so do queued messages.
    *
-   * `PUT /v1/templates/{template}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PATCH /v1/templates/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
-    template: string,
+    key: string,
     body: UpdateTemplateBody = {},
     options?: RequestOptions,
   ): Promise<TemplateAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/templates/${segment(template, "template")}`,
+      method: "PATCH",
+      path: `/v1/templates/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<TemplateAnswer>(call, options);
@@ -1933,15 +1932,15 @@ export class TemplatesResource extends Resource {
   /**
    * Deletes a template. Queued messages are still sent.
    *
-   * `DELETE /v1/templates/{template}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/templates/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    template: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/templates/${segment(template, "template")}`,
+      path: `/v1/templates/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -1949,17 +1948,17 @@ export class TemplatesResource extends Resource {
   /**
    * Renders the template in each language or one, and lists what channels would reject.
    *
-   * `POST /v1/templates/{template}/preview`. Codes of its own: `bad_request`, `not_found`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `POST /v1/templates/{key}/preview`. Codes of its own: `bad_request`, `not_found`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
    */
   preview(
-    template: string,
+    key: string,
     body: PreviewBody = {},
     options?: PostOptions,
   ): Promise<PreviewAnswer> {
     const call = {
       method: "POST",
-      path: `/v1/templates/${segment(template, "template")}/preview`,
+      path: `/v1/templates/${segment(key, "key")}/preview`,
       body,
       keyed: true,
     };

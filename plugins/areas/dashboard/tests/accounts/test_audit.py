@@ -42,7 +42,7 @@ async def test_what_an_api_key_configures_is_logged_once_in_its_name(
         # Answered from its key, and refused: neither changes anything.
         ("POST", "/v1/permissions", {"key": "sale", "title": "Sale"}, "one-key-0001"),
         ("POST", "/v1/permissions", {"key": "sale", "title": "Sale"}, "one-key-0002"),
-        ("PUT", "/v1/permissions/sale", {"title": "Sales"}, None),
+        ("PATCH", "/v1/permissions/sale", {"title": "Sales"}, None),
         ("DELETE", "/v1/permissions/sale", None, None),
         ("POST", "/v1/events", {"event": "bought", "subscriber_id": "sub_1"}, None),
     ]
