@@ -1,11 +1,18 @@
 """Runs bulk actions: collects what each is about, then changes it in steps, and emits its end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.bulk_actions import store
-from msgsvc_core.bulk_actions.models import BulkAction, BulkError, BulkStatus, Ended, Kind
+from msgsvc_core.bulk_actions.models import (
+    BulkAction,
+    BulkError,
+    BulkStatus,
+    Ended,
+    Kind,
+    shown_error,
+)
 from msgsvc_core.db import Tx
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Events
@@ -46,6 +53,9 @@ class BulkWork(Protocol):
 
     #: The name of the job.
     job: str
+
+    #: Sentences for the errors that only this kind has.
+    errors: Mapping[BulkError, str]
 
     def batch(self, bulk: BulkAction) -> int:
         """How many are changed per transaction, for which SQLite's other writers wait."""
@@ -150,7 +160,7 @@ class BulkActionEngine:
         ):
             if bulk.status == "waiting":
                 raise Conflict("it has waited for more than a day; start it anew", field="status")
-            raise Conflict("it is {status}", field="status", status=bulk.status)
+            raise Conflict("it is {status}", field="status", status=bulk.shown_status)
         await self._go_on(tx, bulk)
         return await self.get(tx, project_id, bulk_action_id)
 
@@ -158,7 +168,7 @@ class BulkActionEngine:
         """Ends one after the step that it is at; what is done stays. Raises `Conflict` if it has ended."""
         bulk = await self.get(tx, project_id, bulk_action_id)
         if not await self._finish(tx, project_id, bulk_action_id, "cancelled"):
-            raise Conflict("it is {status}", field="status", status=bulk.status)
+            raise Conflict("it is {status}", field="status", status=bulk.shown_status)
         return await self.get(tx, project_id, bulk_action_id)
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
@@ -249,9 +259,10 @@ class BulkActionEngine:
             "action": ended.action,
             "status": status,
             "total": ended.total,
-            "done": ended.done,
+            "processed": ended.reached,
             "failed": ended.failed,
-            "error": error,
+            "code": error,
+            "error": shown_error(error, self._work.errors),
         }
         await self._events.emit(tx, project_id, FINISHED, fields)
         return True

@@ -1,5 +1,6 @@
 """A bulk action of any kind, its fields in answers, and its event."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -17,11 +18,20 @@ Kind = str
 
 #: `collecting` writes down what it is about; what needs a confirmation is `waiting` for it then.
 BulkStatus = Literal["collecting", "waiting", "running", "completed", "cancelled", "failed"]
+
+#: In the API, `collecting` is `running` without a total, and `waiting` for a confirmation `pending`.
+ShownStatus = Literal["pending", "running", "completed", "cancelled", "failed"]
 Ended = Literal["completed", "cancelled", "failed"]
 
-#: Why one ended before its end: `too_many` match, its job failed time and again (`job_failed`), or what its
+#: Why one ended before its end: `too_many` match, its job failed repeatedly (`job_failed`), or what its
 #: kind says, as `tag_deleted`.
 BulkError = str
+
+#: The same as sentences, of all kinds.
+ERRORS: dict[BulkError, str] = {
+    "too_many": "Too many match: narrow the filters.",
+    "job_failed": "The job failed repeatedly. Changes so far stay: start the action again.",
+}
 
 #: Those that are not over.
 OPEN: tuple[BulkStatus, ...] = ("collecting", "waiting", "running")
@@ -65,6 +75,13 @@ class BulkAction:
     def is_open(self) -> bool:
         return self.status in OPEN
 
+    @property
+    def shown_status(self) -> ShownStatus:
+        """The status in the API."""
+        if self.status == "collecting":
+            return "running"
+        return "pending" if self.status == "waiting" else self.status
+
     def progress(self) -> float:
         """The share of them that it has reached, 0 to 1."""
         if self.status == "completed":
@@ -72,17 +89,23 @@ class BulkAction:
         return round(self.reached / self.total, 4) if self.total else 0.0
 
 
-def shown_fields(bulk: BulkAction) -> dict[str, Any]:
-    """The fields that answers have of every kind."""
+def shown_error(error: BulkError | None, errors: Mapping[BulkError, str]) -> str | None:
+    """The sentence for an error; `errors` are those of its kind only."""
+    return None if error is None else {**ERRORS, **errors}[error]
+
+
+def shown_fields(bulk: BulkAction, errors: Mapping[BulkError, str]) -> dict[str, Any]:
+    """The fields that answers have of every kind. `errors` are sentences for the errors of its kind only."""
     return {
         "bulk_action_id": bulk.bulk_action_id,
         "action": bulk.action,
-        "status": bulk.status,
-        "total": bulk.total,
-        "done": bulk.done,
+        "status": bulk.shown_status,
+        "total": None if bulk.status == "collecting" else bulk.total,
+        "processed": bulk.reached,
         "failed": bulk.failed,
         "progress": bulk.progress(),
-        "error": bulk.error,
+        "code": bulk.error,
+        "error": shown_error(bulk.error, errors),
         "created_at": to_rfc3339(bulk.created_at_ms),
         "finished_at": optional_rfc3339(bulk.finished_at_ms),
     }
@@ -97,21 +120,23 @@ class BulkActionFinished(ResponseModel):
     )
     action: str = Field(description="What was done, as its request named it.", examples=["close"])
     status: Ended = Field(
-        description="`completed`, `cancelled` by a request, or `failed`, see `error`.",
+        description="`completed`, `cancelled` by a request, or `failed`, see `code`.",
         examples=["completed"],
     )
     total: int = Field(
         description="How many it is about, as far as they were collected.", examples=[40]
     )
-    done: int = Field(
-        description="For how many it is done, including those where nothing had to change.",
-        examples=[39],
+    processed: int = Field(
+        description="How many were handled, including those where nothing had to change, and `failed` ones.",
+        examples=[40],
     )
     failed: int = Field(
-        description="For how many it could not be done, e.g. because they were deleted meanwhile.",
+        description="How many could not be changed, e.g. because they were deleted in the meantime.",
         examples=[1],
     )
-    error: BulkError | None = Field(
-        description="Why it `failed`, as the bulk action says it; null if it did not.",
-        examples=[None],
+    code: BulkError | None = Field(
+        description="Why it `failed`, for programs; null if it did not.", examples=[None]
+    )
+    error: str | None = Field(
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
     )

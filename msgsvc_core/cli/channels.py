@@ -53,7 +53,7 @@ def check(
     """Check a bot with its platform. Exits with 1 if it can't send or receive."""
     health, reception = asyncio.run(_check(config, channel_id))
     typer.echo(health.detail or ("works" if health.ok else "does not work"))
-    interrupted = reception is not None and reception.state == "interrupted"
+    interrupted = reception is not None and reception.status == "interrupted"
     if reception is not None and interrupted:
         typer.echo(f"has received nothing since {reception.since}: {reception.detail}")
     if not health.ok or interrupted:
@@ -162,7 +162,7 @@ def _plain(channel: OwnChannel, answer: OwnChannelAnswer) -> dict[str, str | Non
         "plugin": channel.plugin,
         "status": answer.status,
         "detail": answer.detail,
-        "reception": None if reception is None else reception.state,
+        "reception": None if reception is None else reception.status,
         "interrupted_since": None if reception is None else reception.since,
         "interrupted_detail": None if reception is None else reception.detail,
     }

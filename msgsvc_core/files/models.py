@@ -11,8 +11,11 @@ from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.values import value_object
 
-#: A `removed` file is no longer found.
+#: As stored. A `removed` file is no longer found.
 FileStatus = Literal["pending", "ready", "failed"]
+
+#: In the API, a file that waits for its download is `queued`.
+ShownFileStatus = Literal["queued", "ready", "failed"]
 
 
 class UploadQuery(Query):
@@ -60,7 +63,7 @@ FileId = Annotated[
 
 
 class FileAnswer(ResponseModel):
-    """A file. Of a `pending` one, type, name and size are what the messenger says."""
+    """A file. Of a `queued` one, type, name and size are what the messenger says."""
 
     file_id: FileId
     subscriber_id: str | None = Field(
@@ -77,11 +80,11 @@ class FileAnswer(ResponseModel):
         description="Media type, detected from its content.", examples=["application/pdf"]
     )
     size: int = Field(
-        description="Bytes; 0 while a received file is `pending` and the messenger does not say.",
+        description="Bytes; 0 while a received file is `queued` and the messenger does not say.",
         examples=[48213],
     )
-    status: FileStatus = Field(
-        description="`pending` while a received file is being downloaded. `failed` files have no content.",
+    status: ShownFileStatus = Field(
+        description="`queued` until a received file is downloaded. `failed` files have no content.",
         examples=["ready"],
     )
     reason: str | None = Field(
@@ -111,7 +114,7 @@ class FileAnswer(ResponseModel):
             filename=file.filename,
             mime_type=file.mime_type,
             size=file.size,
-            status=file.status,
+            status="queued" if file.status == "pending" else file.status,
             reason=file.reason or None,
             url=url,
             url_expires_at=None if expires_s is None else to_rfc3339(expires_s * 1000),

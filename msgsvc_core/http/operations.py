@@ -263,7 +263,7 @@ def _is_only_paused(state: ChannelState) -> bool:
 
 def _with_reception(check: dict[str, Any], reception: ReceptionAnswer | None) -> dict[str, Any]:
     """A channel's check, together with why it receives nothing, if so."""
-    if reception is None or reception.state == "receiving":
+    if reception is None or reception.status == "receiving":
         return check
     detail = f"{check['detail']}; receives nothing: {reception.detail}"
     return {**check, "ok": False, "detail": detail, "reception": reception.model_dump()}

@@ -20,6 +20,7 @@ from msgsvc_core.messages.content import (
 from msgsvc_core.messages.fields import (
     Awaited,
     CopyStatus,
+    ErrorReason,
     MessageId,
     MessageStatus,
     Metadata,
@@ -101,9 +102,9 @@ class _Delivery(ResponseModel):
         " `unknown`: the connection broke while it was sent, so it may have arrived.",
         examples=["sent"],
     )
-    reason: Reason | SkippedReason | None = Field(
-        description="Why it failed or was skipped, for programs; null unless `status` is `failed`,"
-        " `skipped` or `unknown`.",
+    reason: Reason | SkippedReason | ErrorReason | None = Field(
+        description="What `error` says, for programs: why it failed or was skipped. `attempt_failed`: it is"
+        " tried again. `change_refused`: it could not be edited or deleted. Null without an `error`.",
         examples=[None],
     )
     error: str | None = Field(
@@ -197,7 +198,7 @@ class MessageAnswer(
             subscriber_id=message.subscriber_id,
             channel=message.channel,
             status=message.status,
-            reason=reason_of(message.reason),
+            reason=_reason_of(message),
             error=message.error,
             attempts=message.attempts,
             silent=message.content.silent,
@@ -216,6 +217,15 @@ class MessageAnswer(
             waits_for=message.waits_for,
             past_steps=[PastStepAnswer.of(copy) for copy in message.past_steps],
         )
+
+
+def _reason_of(message: Message) -> Reason | SkippedReason | ErrorReason | None:
+    """The reason of a message's outcome, or of its error if it has none."""
+    if message.reason is not None or message.error is None:
+        return reason_of(message.reason)
+    if message.status in {"queued", "sending"}:
+        return ErrorReason.ATTEMPT_FAILED
+    return ErrorReason.CHANGE_REFUSED
 
 
 class MessageList(ResponseModel):

@@ -1,5 +1,6 @@
 """Fields that bodies, answers and events of messages have in common."""
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -17,6 +18,14 @@ def reason_of(stored: str | None) -> Reason | SkippedReason | None:
     if stored is None:
         return None
     return SkippedReason(stored) if stored in set(SkippedReason) else Reason(stored)
+
+
+class ErrorReason(StrEnum):
+    """Why a message has an `error` although it did not fail: an attempt will be repeated, or the messenger
+    refused an edit or a deletion."""
+
+    ATTEMPT_FAILED = "attempt_failed"
+    CHANGE_REFUSED = "change_refused"
 
 
 #: Maximum bytes of `metadata` as JSON.

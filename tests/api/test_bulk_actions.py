@@ -70,18 +70,27 @@ async def test_a_tag_is_added_to_all_who_match(
     service: Service, client: httpx2.AsyncClient, people: list[str], start: Start
 ) -> None:
     bulk = await start(action="add_tag", tag="vip", filters={"tag": "customer"})
-    assert (bulk["status"], bulk["tag"], bulk["total"]) == ("collecting", "vip", 0)
+    assert (bulk["status"], bulk["tag"], bulk["total"]) == ("running", "vip", None)
     await settled(service)
 
     ended = await found(client, bulk)
     assert await tagged(client, "vip") == set(people[:3])
-    assert (ended["status"], ended["total"], ended["done"], ended["failed"]) == (
+    assert (ended["status"], ended["total"], ended["processed"], ended["failed"]) == (
         *("completed", 3, 3, 0),
     )
     assert ended["progress"] == 1.0
     assert ended["finished_at"] is not None
     [told] = await finished(client)
-    for field in ("bulk_action_id", "action", "status", "total", "done", "failed", "error"):
+    for field in (
+        "bulk_action_id",
+        "action",
+        "status",
+        "total",
+        "processed",
+        "failed",
+        "code",
+        "error",
+    ):
         assert told[field] == ended[field]
     assert told["kind"] == "subscribers"
 
@@ -101,7 +110,7 @@ async def test_a_tag_is_removed_although_its_list_shrinks_meanwhile(
     await settled(service)
 
     assert await tagged(client, "customer") == set()
-    assert (await found(client, bulk))["done"] == 3
+    assert (await found(client, bulk))["processed"] == 3
 
 
 async def test_named_subscribers_are_changed_and_unknown_ones_fail(
@@ -114,7 +123,7 @@ async def test_named_subscribers_are_changed_and_unknown_ones_fail(
 
     ended = await found(client, bulk)
     assert await tagged(client, "vip") == {people[4]}
-    assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 1, 1)
+    assert (ended["status"], ended["processed"], ended["failed"]) == ("completed", 2, 1)
 
 
 async def test_an_erasure_waits_for_the_number_and_erases_whom_it_counted(
@@ -128,7 +137,7 @@ async def test_an_erasure_waits_for_the_number_and_erases_whom_it_counted(
     bulk = await start(action="erase", filters={"tag": "customer"})
     await settled(service)
     waiting = await found(client, bulk)
-    assert (waiting["status"], waiting["total"], waiting["done"]) == ("waiting", 3, 0)
+    assert (waiting["status"], waiting["total"], waiting["processed"]) == ("pending", 3, 0)
     late = await subscribe("Fay", tags=["customer"])
     check_error(await confirm(client, bulk, 4), 400, "validation_failed")
 
@@ -137,7 +146,7 @@ async def test_an_erasure_waits_for_the_number_and_erases_whom_it_counted(
 
     assert (answer.status_code, answer.json()["status"]) == (200, "running")
     ended = await found(client, bulk)
-    assert (ended["status"], ended["done"]) == ("completed", 3)
+    assert (ended["status"], ended["processed"]) == ("completed", 3)
     left = (await client.get("/v1/subscribers")).json()["data"]
     assert {each["subscriber_id"] for each in left} == {late, *people[3:]}
     check_error(await confirm(client, bulk, 3), 409, "conflict")
@@ -155,7 +164,7 @@ async def test_an_erasure_that_waited_a_day_is_started_anew(
     clock.advance(DAY_MS // 1000)
 
     check_error(await confirm(client, bulk, 1), 409, "conflict")
-    assert (await found(client, bulk))["status"] == "waiting"
+    assert (await found(client, bulk))["status"] == "pending"
 
 
 async def test_a_cancelled_one_changes_nobody_any_more(
@@ -189,8 +198,9 @@ async def test_one_whose_tag_is_deleted_meanwhile_fails(
     await settled(service)
 
     ended = await found(client, {"bulk_action_id": bulk.bulk_action_id})
-    assert (ended["status"], ended["error"], ended["done"]) == ("failed", "tag_deleted", 0)
-    assert [(told["status"], told["error"]) for told in await finished(client)] == [
+    assert (ended["status"], ended["code"], ended["processed"]) == ("failed", "tag_deleted", 0)
+    assert ended["error"] == "The tag was deleted in the meantime."
+    assert [(told["status"], told["code"]) for told in await finished(client)] == [
         ("failed", "tag_deleted")
     ]
 
@@ -208,7 +218,8 @@ async def test_one_about_more_than_the_limit_fails_and_changes_nobody(
     await settled(service)
 
     ended = await found(tenant.client, bulk)
-    assert (ended["status"], ended["error"], ended["done"]) == ("failed", "too_many", 0)
+    assert (ended["status"], ended["code"], ended["processed"]) == ("failed", "too_many", 0)
+    assert ended["error"] == "Too many match: narrow the filters."
     assert await tagged(tenant.client, "vip") == set()
 
 
@@ -233,13 +244,13 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
     monkeypatch.setattr(service.get(Tags), "assign", break_off)
     bulk = await start(action="add_tag", tag="vip", subscriber_ids=people)
     await settled(service)
-    assert (await found(client, bulk))["done"] == 2
+    assert (await found(client, bulk))["processed"] == 2
 
     clock.advance(60)
     await settled(service)
 
     ended = await found(client, bulk)
-    assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 5, 0)
+    assert (ended["status"], ended["processed"], ended["failed"]) == ("completed", 5, 0)
     assert await tagged(client, "vip") == set(people)
     assert len(await finished(client)) == 1
 

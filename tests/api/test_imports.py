@@ -536,6 +536,7 @@ async def test_the_end_of_an_import_is_told_once_with_its_counts(
         >= {
             "status": "completed",
             "dry_run": False,
+            "code": None,
             "error": None,
             "total": 3,
             "added": 2,

@@ -125,6 +125,7 @@ async def test_a_refused_deletion_says_why(
 
     message = await message_of(client, message_id)
     assert message["error"] == "delete: message can't be deleted"
+    assert message["reason"] == "change_refused"
     assert (message["status"], message["deleted_at"]) == ("sent", None)
     assert message["text"] == "still there"
 

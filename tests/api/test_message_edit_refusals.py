@@ -24,7 +24,7 @@ async def test_a_refused_edit_says_why_and_the_message_is_what_people_see(
     message = await message_of(client, message_id)
     assert (message["status"], message["text"], message["edited_at"]) == ("sent", "old", None)
     assert message["buttons"] == [[{"text": "A", "url": None, "data": "a", "style": None}]]
-    assert message["error"] == "edit: it is too old"
+    assert (message["reason"], message["error"]) == ("change_refused", "edit: it is too old")
     assert await events_named(client, "delivery.failed") == []
 
 
@@ -39,7 +39,7 @@ async def test_an_edit_that_succeeds_takes_the_error_of_the_one_before_away(
         await settled(service)
 
     message = await message_of(client, message_id)
-    assert (message["text"], message["error"]) == ("newer", None)
+    assert (message["text"], message["reason"], message["error"]) == ("newer", None, None)
 
 
 async def test_two_edits_that_are_refused_leave_what_was_there_before_both(

@@ -277,7 +277,7 @@ async def test_a_check_asks_the_platform_now(
         "ok": True,
         "detail": "",
         "bot": {"name": "Bot", "username": bot.username},
-        "reception": {"state": "receiving", "since": None, "reason": None, "detail": None},
+        "reception": {"status": "receiving", "since": None, "reason": None, "detail": None},
     }
     assert (unwell.status_code, unwell.json()["code"]) == (500, "platform_busy")
     assert "the platform is away" in unwell.json()["error"]

@@ -49,7 +49,7 @@ async def reception(client: httpx2.AsyncClient) -> dict[str, Any]:
 
 
 async def is_interrupted(client: httpx2.AsyncClient) -> bool:
-    return bool((await reception(client))["state"] == "interrupted")
+    return bool((await reception(client))["status"] == "interrupted")
 
 
 async def told(tenant: Tenant) -> list[tuple[str, dict[str, Any]]]:
@@ -61,7 +61,7 @@ async def test_a_bot_that_receives_says_so(tenant: Tenant, add_bot: AddBot) -> N
     made = await add_bot(token="own")
 
     assert made["reception"] == {
-        "state": "receiving",
+        "status": "receiving",
         "since": None,
         "reason": None,
         "detail": None,

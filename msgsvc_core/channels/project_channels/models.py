@@ -38,9 +38,9 @@ SETTINGS_BYTES = 8192
 #: `broken` if its settings can't be read.
 OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
 
-#: `waiting` for the bot to be made, `connecting` once it is; the others are final.
+#: `pending` until the bot is made, `connecting` once it is; the others are final.
 ChannelRequestStatus = Literal[
-    "waiting", "connecting", "connected", "failed", "expired", "cancelled"
+    "pending", "connecting", "connected", "failed", "expired", "cancelled"
 ]
 
 
@@ -255,17 +255,17 @@ class ChannelRequestAnswer(ResponseModel):
         examples=["support_k3v9x0qa7d_bot"],
     )
     status: ChannelRequestStatus = Field(
-        description="`waiting` for the bot to be made; `connecting` once it is; `connected`: the channel"
+        description="`pending` until the bot is made; `connecting` once it is; `connected`: the channel"
         " `name` works; `failed`: the bot could not be connected, and can be added with its token;"
         " `expired`: no bot was made in time; `cancelled`, or replaced by a later request of that name.",
-        examples=["waiting"],
+        examples=["pending"],
     )
     detail: str | None = Field(
         description="For people: why it `failed`; null otherwise.", examples=[None]
     )
     link: Url | None = Field(
         description="Link on which a person makes the bot, in one tap; it belongs to that person. Give it to"
-        " nobody else. Null unless `waiting`, and while no bot here makes others.",
+        " nobody else. Null unless `pending`, and while no bot here makes others.",
         examples=[
             "https://t.me/newbot/example_bot/support_k3v9x0qa7d_bot?name=Example+Shop",
         ],

@@ -49,7 +49,7 @@ RANDOM = 10
 
 #: The statuses of the API, by those of the rows.
 STATUSES: Mapping[store.RequestStatus, ChannelRequestStatus] = {
-    "waiting": "waiting",
+    "waiting": "pending",
     "made": "connecting",
     "done": "connected",
     "failed": "failed",
@@ -161,7 +161,7 @@ class ChannelRequests:
             username=request.username,
             status=status,
             detail=request.detail,
-            link=self.link(request, title) if status == "waiting" else None,
+            link=self.link(request, title) if status == "pending" else None,
             created_at=to_rfc3339(request.created_at_ms),
             expires_at=to_rfc3339(request.expires_at_ms),
         )

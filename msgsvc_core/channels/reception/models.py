@@ -45,7 +45,7 @@ class ReceptionInterrupted(ReceptionRecovered):
 class ReceptionAnswer(ResponseModel):
     """How a bot receives what people write."""
 
-    state: Literal["receiving", "interrupted"] = Field(
+    status: Literal["receiving", "interrupted"] = Field(
         description="`interrupted`: nothing arrives, and sending may still work.",
         examples=["receiving"],
     )
@@ -78,9 +78,9 @@ def reception_of(channel: Channel, noted: NotedReception | None) -> ReceptionAns
     if channel.receiving == "nothing":
         return None
     if noted is None or noted.interrupted_since_ms is None:
-        return ReceptionAnswer(state="receiving", since=None, reason=None, detail=None)
+        return ReceptionAnswer(status="receiving", since=None, reason=None, detail=None)
     return ReceptionAnswer(
-        state="interrupted",
+        status="interrupted",
         since=to_rfc3339(noted.interrupted_since_ms),
         reason=InterruptionReason(noted.interrupted_reason or InterruptionReason.POLLING_FAILED),
         detail=noted.interrupted_detail,

@@ -1,5 +1,6 @@
 """Requests and answers of bulk actions on subscribers."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -12,7 +13,7 @@ from msgsvc_core.bulk_actions.models import (
     MOST_NAMED,
     BulkAction,
     BulkActionId,
-    BulkStatus,
+    ShownStatus,
     shown_fields,
 )
 from msgsvc_core.subscribers.models import SubscriberFilters, TagName
@@ -21,6 +22,9 @@ Action = Literal["add_tag", "remove_tag", "erase"]
 
 #: Why one ended before its end.
 SubscribersError = Literal["too_many", "tag_deleted", "job_failed"]
+
+#: Sentences for the errors of this kind only.
+ERRORS: Mapping[str, str] = {"tag_deleted": "The tag was deleted in the meantime."}
 
 WHAT = "`add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data."
 WHICH_TAG = "The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`."
@@ -68,41 +72,43 @@ class ConfirmBody(RequestModel):
 
 
 class BulkActionAnswer(ResponseModel):
-    """A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of `done`
-    and `failed`."""
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     bulk_action_id: BulkActionId
     action: Action = Field(description=WHAT, examples=["add_tag"])
     tag: str | None = Field(description=WHICH_TAG, examples=[examples.TAG])
-    status: BulkStatus = Field(
-        description="`collecting` the subscribers; `waiting` for the confirmation of an erasure; `running`;"
-        " `completed`, `cancelled` or `failed`, see `error`.",
+    status: ShownStatus = Field(
+        description="`pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or"
+        " `failed`, see `code`.",
         examples=["running"],
     )
-    total: int = Field(
-        description="Subscribers it is about; grows while `collecting`.", examples=[1200]
+    total: int | None = Field(
+        description="Subscribers it is about; null while they are counted.", examples=[1200]
     )
-    done: int = Field(
-        description="Subscribers for whom it is done, including those for whom nothing had to change.",
+    processed: int = Field(
+        description="Subscribers handled so far, including unchanged and `failed` ones.",
         examples=[480],
     )
     failed: int = Field(
-        description="Subscribers who did not exist any more when it came to them.", examples=[0]
+        description="Subscribers who no longer existed when their turn came.", examples=[0]
     )
     progress: float = Field(
         description="Share of the subscribers that it has reached, from 0 to 1.", examples=[0.4]
     )
-    error: SubscribersError | None = Field(
-        description="Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile"
-        " (`tag_deleted`); or its job failed time and again (`job_failed`). What is done stays.",
+    code: SubscribersError | None = Field(
+        description="Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or"
+        " its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.",
         examples=[None],
+    )
+    error: str | None = Field(
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
     )
     created_at: CreatedAt = Field(examples=[examples.TIME])
     finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
 
     @classmethod
     def of(cls, bulk: BulkAction) -> "BulkActionAnswer":
-        return cls(**shown_fields(bulk), tag=bulk.label)
+        return cls(**shown_fields(bulk, ERRORS), tag=bulk.label)
 
 
 class BulkActionList(ResponseModel):

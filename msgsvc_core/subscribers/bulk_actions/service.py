@@ -1,6 +1,6 @@
 """The rules of bulk actions on subscribers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from msgsvc_core.api.pagination import PageQuery
@@ -12,7 +12,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import SubscriberNotFound, ValidationFailed
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.subscribers.bulk_actions import store
-from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import ERRORS, BulkActionBody
 from msgsvc_core.subscribers.filters import by_id
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
@@ -28,6 +28,7 @@ class SubscriberChanges:
 
     kind = "subscribers"
     job = "subscriber.bulk_action"
+    errors: Mapping[str, str] = ERRORS
 
     def __init__(self, *, subscribers: Subscribers, tags: Tags) -> None:
         self._subscribers = subscribers

@@ -15,6 +15,12 @@ from msgsvc_core.subscribers.people.models import Consent
 ImportStatus = Literal["running", "completed", "cancelled", "failed"]
 Ended = Literal["completed", "cancelled", "failed"]
 
+#: Why one ended before its end, and the same as a sentence.
+ImportCode = Literal["job_failed"]
+ERRORS: dict[ImportCode, str] = {
+    "job_failed": "The job failed repeatedly. Rows handled so far stay: import the file again."
+}
+
 #: The fields that a column can be.
 COLUMNS = (
     "external_id",
@@ -64,13 +70,18 @@ class PeopleImport:
     unchanged: int
     refused: int
     must_start: int
-    error: str | None
+    code: ImportCode | None
     created_at_ms: int
     finished_at_ms: int | None
 
     @property
     def reached(self) -> int:
         return self.added + self.updated + self.unchanged + self.refused
+
+    @property
+    def error(self) -> str | None:
+        """Its code as a sentence."""
+        return None if self.code is None else ERRORS[self.code]
 
     def progress(self) -> float:
         """The share of the rows that it has reached, 0 to 1."""
@@ -137,7 +148,7 @@ class ImportAnswer(ResponseModel):
 
     import_id: ImportId
     status: ImportStatus = Field(
-        description="`running`, `completed`, `cancelled` or `failed`, see `error`.",
+        description="`running`, `completed`, `cancelled` or `failed`, see `code`.",
         examples=["running"],
     )
     dry_run: bool = Field(description="Whether nothing is stored.", examples=[False])
@@ -158,9 +169,13 @@ class ImportAnswer(ResponseModel):
         examples=[0],
     )
     progress: float = Field(description="Share of the rows reached, from 0 to 1.", examples=[0.4])
-    error: str | None = Field(
-        description="Why it `failed`: its job failed time and again (`job_failed`). What is done stays.",
+    code: ImportCode | None = Field(
+        description="Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay."
+        " Null if it did not fail.",
         examples=[None],
+    )
+    error: str | None = Field(
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
     )
     created_at: CreatedAt = Field(examples=[examples.TIME])
     finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
@@ -175,7 +190,7 @@ class ImportFinished(ResponseModel):
 
     import_id: ImportId
     status: Ended = Field(
-        description="`completed`, `cancelled` by a request, or `failed`, see `error`.",
+        description="`completed`, `cancelled` by a request, or `failed`, see `code`.",
         examples=["completed"],
     )
     dry_run: bool = Field(description="Whether nothing was stored.", examples=[False])
@@ -188,8 +203,11 @@ class ImportFinished(ResponseModel):
         description="People added whom the bot can't write to before they start it. They are among `added`.",
         examples=[0],
     )
+    code: ImportCode | None = Field(
+        description="Why it `failed`, for programs; null if it did not.", examples=[None]
+    )
     error: str | None = Field(
-        description="Why it `failed`, as the import says it; null if it did not.", examples=[None]
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
     )
 
 
@@ -214,6 +232,7 @@ def shown_fields(found: PeopleImport) -> dict[str, Any]:
         "refused": found.refused,
         "must_start": found.must_start,
         "progress": found.progress(),
+        "code": found.code,
         "error": found.error,
         "created_at": to_rfc3339(found.created_at_ms),
         "finished_at": optional_rfc3339(found.finished_at_ms),

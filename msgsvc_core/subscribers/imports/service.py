@@ -21,6 +21,7 @@ from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.subscribers.imports import store
 from msgsvc_core.subscribers.imports.models import (
     Ended,
+    ImportCode,
     ImportFinished,
     ImportNote,
     ImportOptions,
@@ -212,11 +213,11 @@ class PeopleImports:
         await self._finish(tx, *key, "failed", "job_failed")
 
     async def _finish(
-        self, tx: Tx, project_id: str, import_id: str, status: Ended, error: str | None = None
+        self, tx: Tx, project_id: str, import_id: str, status: Ended, code: ImportCode | None = None
     ) -> bool:
         """Ends one that runs and emits that, once; False if it has ended."""
         now_ms = self._clock.now_ms()
-        if not await store.finish(tx, project_id, import_id, status, now_ms, error):
+        if not await store.finish(tx, project_id, import_id, status, now_ms, code):
             return False
         ended = await self.get(tx, project_id, import_id)
         fields = {name: getattr(ended, name) for name in ImportFinished.model_fields}
@@ -250,7 +251,7 @@ class PeopleImports:
             unchanged=0,
             refused=0,
             must_start=0,
-            error=None,
+            code=None,
             created_at_ms=self._clock.now_ms(),
             finished_at_ms=None,
         )

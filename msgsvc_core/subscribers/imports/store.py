@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_no_key_update
 from msgsvc_core.kernel.json import from_json, to_json
-from msgsvc_core.subscribers.imports.models import Ended, ImportOptions, PeopleImport
+from msgsvc_core.subscribers.imports.models import (
+    Ended,
+    ImportCode,
+    ImportOptions,
+    PeopleImport,
+)
 
 _COUNTS = ("added", "updated", "unchanged", "refused", "must_start")
 _SELECT = (
@@ -132,14 +137,14 @@ async def finish(
     import_id: str,
     status: Ended,
     now_ms: int,
-    error: str | None = None,
+    code: ImportCode | None = None,
 ) -> bool:
     """Ends one that runs, and deletes the rows that are left; False if it has ended."""
     key = {"project_id": project_id, "import_id": import_id}
     is_ended = await tx.execute(
         "UPDATE core_imports SET status = :status, error = :error, finished_at_ms = :now_ms"
         f"{_OF_ONE} AND status = 'running'",
-        {**key, "status": status, "error": error, "now_ms": now_ms},
+        {**key, "status": status, "error": code, "now_ms": now_ms},
     )
     if is_ended:
         await tx.execute(f"DELETE FROM core_import_slices{_OF_ONE}", key)
@@ -158,7 +163,7 @@ def _import(row: Row) -> PeopleImport:
         options=ImportOptions(**options),
         total=row["total"],
         **{name: row[name] for name in _COUNTS},
-        error=row["error"],
+        code=row["error"],
         created_at_ms=row["created_at_ms"],
         finished_at_ms=row["finished_at_ms"],
     )

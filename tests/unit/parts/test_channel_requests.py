@@ -81,7 +81,7 @@ async def test_a_later_request_for_a_channel_replaces_the_one_before(
     first, second = await requested(core, tx), await requested(core, tx)
 
     assert (await shown(core, tx, first)).status == "cancelled"
-    assert (await shown(core, tx, second)).status == "waiting"
+    assert (await shown(core, tx, second)).status == "pending"
 
 
 async def test_a_request_that_waits_takes_the_place_of_a_channel(core: MemoryCore, tx: Tx) -> None:

@@ -754,10 +754,7 @@ class BudgetAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class BulkActionAnswer(Model):
-    """A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of
-    `done`
-    and `failed`.
-    """
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
     bulk_action_id: str
@@ -765,20 +762,22 @@ class BulkActionAnswer(Model):
     action: Literal["add_tag", "remove_tag", "erase"]
     #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
     tag: str | None
-    #: `collecting` the subscribers; `waiting` for the confirmation of an erasure; `running`;
-    #: `completed`, `cancelled` or `failed`, see `error`.
-    status: Literal["collecting", "waiting", "running", "completed", "cancelled", "failed"]
-    #: Subscribers it is about; grows while `collecting`.
-    total: int
-    #: Subscribers for whom it is done, including those for whom nothing had to change.
-    done: int
-    #: Subscribers who did not exist any more when it came to them.
+    #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
+    #: `code`.
+    status: Literal["pending", "running", "completed", "cancelled", "failed"]
+    #: Subscribers it is about; null while they are counted.
+    total: int | None
+    #: Subscribers handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Subscribers who no longer existed when their turn came.
     failed: int
     #: Share of the subscribers that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile (`tag_deleted`); or
-    #: its job failed time and again (`job_failed`). What is done stays.
-    error: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job
+    #: failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+    code: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
     #: Time of creation.
     created_at: str
     #: When it ended; null before.
@@ -791,10 +790,11 @@ class BulkActionAnswer(Model):
             action=data["action"],
             tag=data.get("tag"),
             status=data["status"],
-            total=data["total"],
-            done=data["done"],
+            total=data.get("total"),
+            processed=data["processed"],
             failed=data["failed"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),
@@ -816,15 +816,17 @@ class BulkActionFinishedEventData(Model):
     kind: str
     #: What was done, as its request named it.
     action: str
-    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    #: `completed`, `cancelled` by a request, or `failed`, see `code`.
     status: Literal["completed", "cancelled", "failed"]
     #: How many it is about, as far as they were collected.
     total: int
-    #: For how many it is done, including those where nothing had to change.
-    done: int
-    #: For how many it could not be done, e.g. because they were deleted meanwhile.
+    #: How many were handled, including those where nothing had to change, and `failed` ones.
+    processed: int
+    #: How many could not be changed, e.g. because they were deleted in the meantime.
     failed: int
-    #: Why it `failed`, as the bulk action says it; null if it did not.
+    #: Why it `failed`, for programs; null if it did not.
+    code: str | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
 
     @classmethod
@@ -837,8 +839,9 @@ class BulkActionFinishedEventData(Model):
             action=data["action"],
             status=data["status"],
             total=data["total"],
-            done=data["done"],
+            processed=data["processed"],
             failed=data["failed"],
+            code=data.get("code"),
             error=data.get("error"),
             raw=data,
         )
@@ -1167,14 +1170,14 @@ class ChannelRequestAnswer(Model):
     plugin: str
     #: The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it.
     username: str
-    #: `waiting` for the bot to be made; `connecting` once it is; `connected`: the channel `name`
-    #: works; `failed`: the bot could not be connected, and can be added with its token; `expired`: no
-    #: bot was made in time; `cancelled`, or replaced by a later request of that name.
-    status: Literal["waiting", "connecting", "connected", "failed", "expired", "cancelled"]
+    #: `pending` until the bot is made; `connecting` once it is; `connected`: the channel `name` works;
+    #: `failed`: the bot could not be connected, and can be added with its token; `expired`: no bot was
+    #: made in time; `cancelled`, or replaced by a later request of that name.
+    status: Literal["pending", "connecting", "connected", "failed", "expired", "cancelled"]
     #: For people: why it `failed`; null otherwise.
     detail: str | None
     #: Link on which a person makes the bot, in one tap; it belongs to that person. Give it to nobody
-    #: else. Null unless `waiting`, and while no bot here makes others.
+    #: else. Null unless `pending`, and while no bot here makes others.
     link: str | None
     #: Time of creation.
     created_at: str
@@ -2218,7 +2221,7 @@ class ExperimentAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class FileAnswer(Model):
-    """A file. Of a `pending` one, type, name and size are what the messenger says."""
+    """A file. Of a `queued` one, type, name and size are what the messenger says."""
 
     #: Id of the file, from its upload or from an event.
     file_id: str
@@ -2230,10 +2233,10 @@ class FileAnswer(Model):
     filename: str
     #: Media type, detected from its content.
     mime_type: str
-    #: Bytes; 0 while a received file is `pending` and the messenger does not say.
+    #: Bytes; 0 while a received file is `queued` and the messenger does not say.
     size: int
-    #: `pending` while a received file is being downloaded. `failed` files have no content.
-    status: Literal["pending", "ready", "failed"]
+    #: `queued` until a received file is downloaded. `failed` files have no content.
+    status: Literal["queued", "ready", "failed"]
     #: For people: why it failed; null unless `status` is `failed`.
     reason: str | None
     #: Address at which anybody can read it until `url_expires_at`, e.g. for `media.url` of a message;
@@ -2716,7 +2719,7 @@ class ImportAnswer(Model):
 
     #: The import's id.
     import_id: str
-    #: `running`, `completed`, `cancelled` or `failed`, see `error`.
+    #: `running`, `completed`, `cancelled` or `failed`, see `code`.
     status: Literal["running", "completed", "cancelled", "failed"]
     #: Whether nothing is stored.
     dry_run: bool
@@ -2738,7 +2741,10 @@ class ImportAnswer(Model):
     must_start: int
     #: Share of the rows reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: its job failed time and again (`job_failed`). What is done stays.
+    #: Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it
+    #: did not fail.
+    code: Literal["job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
     #: Time of creation.
     created_at: str
@@ -2760,6 +2766,7 @@ class ImportAnswer(Model):
             refused=data["refused"],
             must_start=data["must_start"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),
@@ -2777,7 +2784,7 @@ class ImportFinishedEventData(Model):
     occurred_at: str
     #: The import's id.
     import_id: str
-    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    #: `completed`, `cancelled` by a request, or `failed`, see `code`.
     status: Literal["completed", "cancelled", "failed"]
     #: Whether nothing was stored.
     dry_run: bool
@@ -2793,7 +2800,9 @@ class ImportFinishedEventData(Model):
     refused: int
     #: People added whom the bot can't write to before they start it. They are among `added`.
     must_start: int
-    #: Why it `failed`, as the import says it; null if it did not.
+    #: Why it `failed`, for programs; null if it did not.
+    code: Literal["job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
 
     @classmethod
@@ -2810,6 +2819,7 @@ class ImportFinishedEventData(Model):
             unchanged=data["unchanged"],
             refused=data["refused"],
             must_start=data["must_start"],
+            code=data.get("code"),
             error=data.get("error"),
             raw=data,
         )
@@ -3228,8 +3238,8 @@ class MessageAnswer(Model):
     #: `queued` and `sending` are not final. `skipped`: it was not sent, and `error` says why.
     #: `unknown`: the connection broke while it was sent, so it may have arrived.
     status: Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
-    #: Why it failed or was skipped, for programs; null unless `status` is `failed`, `skipped` or
-    #: `unknown`.
+    #: What `error` says, for programs: why it failed or was skipped. `attempt_failed`: it is tried
+    #: again. `change_refused`: it could not be edited or deleted. Null without an `error`.
     reason: (
         Literal[
             "user_blocked_bot",
@@ -3252,6 +3262,7 @@ class MessageAnswer(Model):
             "channel_stopped",
             "recipient_changed",
         ]
+        | Literal["attempt_failed", "change_refused"]
         | None
     )
     #: For people: why it failed, was skipped, has to be tried again, or could not be edited or
@@ -4354,7 +4365,7 @@ class ReceptionAnswer(Model):
     """How a bot receives what people write."""
 
     #: `interrupted`: nothing arrives, and sending may still work.
-    state: Literal["receiving", "interrupted"]
+    status: Literal["receiving", "interrupted"]
     #: When receiving failed first; null while it works.
     since: str | None
     #: Why the bot receives nothing, for programs; null while it receives.
@@ -4365,7 +4376,7 @@ class ReceptionAnswer(Model):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> ReceptionAnswer:
         return cls(
-            state=data["state"],
+            status=data["status"],
             since=data.get("since"),
             reason=data.get("reason"),
             detail=data.get("detail"),
@@ -6107,10 +6118,7 @@ class TicketAssignedEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TicketBulkActionAnswer(Model):
-    """A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done`
-    and
-    `failed`.
-    """
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
     bulk_action_id: str
@@ -6119,19 +6127,22 @@ class TicketBulkActionAnswer(Model):
     #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
     #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
     value: str | None
-    #: `collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`.
-    status: Literal["collecting", "running", "completed", "cancelled", "failed"]
-    #: Tickets it is about; grows while `collecting`.
-    total: int
-    #: Tickets for which it is done, including those where nothing had to change.
-    done: int
-    #: Tickets that did not exist any more, or took no further tag.
+    #: `running`; `completed`, `cancelled` or `failed`, see `code`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Tickets it is about; null while they are counted.
+    total: int | None
+    #: Tickets handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Tickets that no longer existed, or took no further tag.
     failed: int
     #: Share of the tickets that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` tickets match; the member stopped answering customers
-    #: (`assignee_gone`); or its job failed time and again (`job_failed`). What is done stays.
-    error: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`: `too_many` tickets match, the member stopped answering customers
+    #: (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it
+    #: did not fail.
+    code: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
     #: Time of creation.
     created_at: str
     #: When it ended; null before.
@@ -6144,10 +6155,11 @@ class TicketBulkActionAnswer(Model):
             action=data["action"],
             value=data.get("value"),
             status=data["status"],
-            total=data["total"],
-            done=data["done"],
+            total=data.get("total"),
+            processed=data["processed"],
             failed=data["failed"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),

@@ -47,11 +47,11 @@ async def test_those_that_match_are_changed_with_the_events_of_single_changes(
 ) -> None:
     before = len(await told(client))
     bulk = await post(client, PATH, action="close", filters={"tag": "delivery", "status": "open"})
-    assert (bulk["status"], bulk["value"], bulk["total"]) == ("collecting", None, 0)
+    assert (bulk["status"], bulk["value"], bulk["total"]) == ("running", None, None)
     await settled(service)
 
     ended = await found(client, bulk)
-    assert (ended["status"], ended["total"], ended["done"], ended["failed"]) == (
+    assert (ended["status"], ended["total"], ended["processed"], ended["failed"]) == (
         "completed",
         3,
         3,
@@ -67,7 +67,16 @@ async def test_those_that_match_are_changed_with_the_events_of_single_changes(
     ]
     assert (await told(client))[before:] == ["ticket.status_changed", "ticket.closed"] * 3
     [end] = await ends(client)
-    for field in ("bulk_action_id", "action", "status", "total", "done", "failed", "error"):
+    for field in (
+        "bulk_action_id",
+        "action",
+        "status",
+        "total",
+        "processed",
+        "failed",
+        "code",
+        "error",
+    ):
         assert end[field] == ended[field]
     assert end["kind"] == "tickets"
 
@@ -98,7 +107,7 @@ async def test_named_tickets_are_changed_and_unknown_ones_fail(
 
     ended = await found(client, bulk)
     now = await by_id(client)
-    assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 1, 1)
+    assert (ended["status"], ended["processed"], ended["failed"]) == ("completed", 2, 1)
     assert now[tickets[0]][field] == after
     assert now[tickets[1]][field] != after
 
@@ -115,7 +124,7 @@ async def test_all_are_assigned_and_unassigned_in_several_steps(
     kim = await member("Kim")
     bulk = await post(client, PATH, action="assign", value=kim, all=True)
     await settled(service)
-    assert (await found(client, bulk))["done"] == 5
+    assert (await found(client, bulk))["processed"] == 5
     assert {one["assignee_id"] for one in (await by_id(client)).values()} == {kim}
 
     mine = {"assignee_id": kim, "priority": "normal"}
@@ -135,7 +144,7 @@ async def test_a_ticket_that_takes_no_further_tag_fails_alone(
 
     ended = await found(client, bulk)
     now = await by_id(client)
-    assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 1, 1)
+    assert (ended["status"], ended["processed"], ended["failed"]) == ("completed", 2, 1)
     assert (now[tickets[0]]["tags"], now[tickets[1]]["tags"]) == (sorted(full), ["delivery", "vip"])
 
 
@@ -148,8 +157,8 @@ async def test_it_fails_when_the_assignee_is_removed_before_its_step(
     await settled(service)
 
     ended = await found(client, bulk)
-    assert (ended["status"], ended["error"], ended["done"]) == ("failed", "assignee_gone", 0)
-    assert [end["error"] for end in await ends(client)] == ["assignee_gone"]
+    assert (ended["status"], ended["code"], ended["processed"]) == ("failed", "assignee_gone", 0)
+    assert [end["code"] for end in await ends(client)] == ["assignee_gone"]
 
 
 async def test_a_cancelled_one_changes_nothing_any_more(
@@ -206,7 +215,7 @@ async def test_one_about_more_than_the_limit_fails_and_changes_nothing(
     await settled(service)
 
     ended = await found(client, bulk)
-    assert (ended["status"], ended["error"], ended["done"]) == ("failed", "too_many", 0)
+    assert (ended["status"], ended["code"], ended["processed"]) == ("failed", "too_many", 0)
     assert len(await listed(client, status="open")) == 2
 
 
@@ -231,13 +240,13 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
     monkeypatch.setattr(actions.TicketWork, "_change_one", break_off)
     bulk = await post(client, PATH, action="set_status", value="pending", ticket_ids=tickets[:4])
     await settled(service)
-    assert (await found(client, bulk))["done"] == 2
+    assert (await found(client, bulk))["processed"] == 2
 
     clock.advance(60)
     await settled(service)
 
     ended = await found(client, bulk)
-    assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 4, 0)
+    assert (ended["status"], ended["processed"], ended["failed"]) == ("completed", 4, 0)
     # Four by this, and one when the fifth was closed.
     assert (await told(client)).count("ticket.status_changed") == 5
     assert len(await ends(client)) == 1

@@ -219,4 +219,4 @@ async def test_what_fails_beside_the_updates_is_no_interruption_of_them(
 
     assert "updates_interrupted" not in {line["event"] for line in lines}
     assert shown["messenger_a"] is not None
-    assert shown["messenger_a"].state == "receiving"
+    assert shown["messenger_a"].status == "receiving"

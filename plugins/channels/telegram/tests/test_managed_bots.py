@@ -283,7 +283,7 @@ async def test_a_program_asks_for_a_bot_and_its_token_is_in_no_answer_event_or_l
     listed, [event] = await client.get(PATH), await told(client)
     late = await cancelled(client, request)
 
-    assert request["status"] == "waiting"
+    assert request["status"] == "pending"
     assert request["username"] in request["link"]
     assert made.name == "Shop"
     assert done == {**request, "status": "connected", "link": None}
@@ -373,7 +373,7 @@ async def test_requests_are_listed_newest_first_in_pages_and_a_later_one_cancels
     found = [*first["data"], *second["data"]]
     assert [each["channel_request_id"] for each in found] == made[::-1]
     assert second["next_cursor"] is None
-    assert [each["status"] for each in found] == ["waiting", "waiting", "cancelled"]
+    assert [each["status"] for each in found] == ["pending", "pending", "cancelled"]
     assert [each["status"] for each in late] == ["expired", "expired", "cancelled"]
     assert [each["link"] for each in late] == [None] * 3
     expired = await cancelled(client, late[0])

@@ -55,7 +55,7 @@ async def interruption(service: Service) -> str | None:
         shown = await service.get(ReceptionHealth).shown(tx, service.channels.shared)
     found = shown["messenger_a"]
     assert found is not None
-    return found.detail if found.state == "interrupted" else None
+    return found.detail if found.status == "interrupted" else None
 
 
 async def interrupted(service: Service) -> str:

@@ -154,7 +154,7 @@ async def change_channel(
 async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
-    if health.ok and reception is not None and reception.state == "interrupted":
+    if health.ok and reception is not None and reception.status == "interrupted":
         said = page._("It sends, but does not receive: {why}", why=reception.detail or "")
     elif health.ok:
         who = health.profile.name if health.profile else name

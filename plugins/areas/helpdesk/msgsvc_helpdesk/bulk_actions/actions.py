@@ -1,6 +1,6 @@
 """Bulk actions on tickets: one change of many, in steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -17,7 +17,7 @@ from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import store
-from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.models import ERRORS, TicketBulkActionBody
 from msgsvc_helpdesk.models import API, VIRTUAL, Status, Ticket, TicketFilters
 from msgsvc_helpdesk.service import Tickets
 
@@ -30,6 +30,7 @@ class TicketWork:
 
     kind = "tickets"
     job = "helpdesk.bulk_action"
+    errors: Mapping[str, str] = ERRORS
 
     def __init__(self, *, tickets: Tickets) -> None:
         self._tickets = tickets

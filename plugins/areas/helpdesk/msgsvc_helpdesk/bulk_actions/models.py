@@ -1,6 +1,7 @@
 """Requests and answers of bulk actions on tickets."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pydantic import ConfigDict, Field, model_validator
@@ -20,8 +21,11 @@ from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import TAG_LENGTH, TAG_PATTERN, TICKET_ID, TicketFilters
 
 TicketAction = Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
-TicketBulkStatus = Literal["collecting", "running", "completed", "cancelled", "failed"]
+TicketBulkStatus = Literal["running", "completed", "cancelled", "failed"]
 TicketBulkError = Literal["too_many", "assignee_gone", "job_failed"]
+
+#: Sentences for the errors of this kind only.
+ERRORS: Mapping[str, str] = {"assignee_gone": "The member no longer answers customers."}
 
 #: Statuses that can be set; a snooze has an end.
 SETTABLE = ("open", "pending", "closed")
@@ -83,40 +87,43 @@ class TicketBulkActionBody(RequestModel):
 
 
 class TicketBulkActionAnswer(ResponseModel):
-    """A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done` and
-    `failed`."""
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     bulk_action_id: BulkActionId
     action: TicketAction = Field(description=WHAT, examples=["add_tag"])
     value: str | None = Field(description=VALUE, examples=["delivery"])
     status: TicketBulkStatus = Field(
-        description="`collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`.",
+        description="`running`; `completed`, `cancelled` or `failed`, see `code`.",
         examples=["running"],
     )
-    total: int = Field(
-        description="Tickets it is about; grows while `collecting`.", examples=[1200]
+    total: int | None = Field(
+        description="Tickets it is about; null while they are counted.", examples=[1200]
     )
-    done: int = Field(
-        description="Tickets for which it is done, including those where nothing had to change.",
+    processed: int = Field(
+        description="Tickets handled so far, including unchanged and `failed` ones.",
         examples=[480],
     )
     failed: int = Field(
-        description="Tickets that did not exist any more, or took no further tag.", examples=[0]
+        description="Tickets that no longer existed, or took no further tag.", examples=[0]
     )
     progress: float = Field(
         description="Share of the tickets that it has reached, from 0 to 1.", examples=[0.4]
     )
-    error: TicketBulkError | None = Field(
-        description="Why it `failed`: `too_many` tickets match; the member stopped answering customers"
-        " (`assignee_gone`); or its job failed time and again (`job_failed`). What is done stays.",
+    code: TicketBulkError | None = Field(
+        description="Why it `failed`: `too_many` tickets match, the member stopped answering customers"
+        " (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did"
+        " not fail.",
         examples=[None],
+    )
+    error: str | None = Field(
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
     )
     created_at: CreatedAt = Field(examples=[examples.TIME])
     finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
 
     @classmethod
     def of(cls, bulk: BulkAction) -> "TicketBulkActionAnswer":
-        return cls(**shown_fields(bulk), value=bulk.value)
+        return cls(**shown_fields(bulk, ERRORS), value=bulk.value)
 
 
 class TicketBulkActionList(ResponseModel):
