@@ -34,7 +34,7 @@ async def begin(request: Request) -> Response:
     try:
         begun = await site_of(request).client.auth.sessions.create(
             state=state,
-            match=True,
+            number_matching=True,
             lang=texts_for(request).lang,
             client={"ip": request.client.host if request.client else "", "user_agent": agent},
         )

@@ -97,8 +97,8 @@ class RouteWatch:
             return None
         if state.stopped:
             return CHANNEL_STOPPED.text
-        within_s = mailing.steps[number].within_s
-        return None if within_s is None else self._lateness(state, within_s * 1000)
+        within_seconds = mailing.steps[number].within_seconds
+        return None if within_seconds is None else self._lateness(state, within_seconds * 1000)
 
     def _lateness(self, state: ChannelState, within_ms: int) -> str | None:
         """Why a bot can't send within the time of a step; None if it can."""

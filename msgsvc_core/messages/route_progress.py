@@ -129,7 +129,7 @@ class RouteProgress:
         if message.status == "sending" and message.waits_for is None:
             return CALL_S
         if message.status == "queued" and not goes_on(step, _left_as(message)):
-            return float(step.within_s or CALL_S)
+            return float(step.within_seconds or CALL_S)
         return None
 
     async def _leave(self, tx: Tx, message: Message) -> FinalStatus | None:

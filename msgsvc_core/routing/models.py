@@ -16,7 +16,7 @@ from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
@@ -123,23 +123,34 @@ class RouteStep(RequestModel):
 
     channel: str = Field(description=_CHANNEL, examples=[examples.CHANNEL])
     until: Until = Field("sent", description=_UNTIL, examples=["sent"])
-    within_s: int | None = Field(None, ge=LEAST_WAIT_S, description=_WITHIN, examples=[60])
+    within_seconds: int | None = Field(None, ge=LEAST_WAIT_S, description=_WITHIN, examples=[60])
     hours: RouteHours | None = Field(None, description=_HOURS)
     on_unknown: OnUnknown = Field("stop", description=_ON_UNKNOWN, examples=["stop"])
 
 
 _STORED: TypeAdapter[tuple[RouteStep, ...]] = TypeAdapter(tuple[RouteStep, ...])
 
+#: Names of fields in the column, where they differ from those of the API.
+_COLUMN_NAMES = {"within_seconds": "within_s"}
+
 
 def steps_to_column(steps: Sequence[RouteStep]) -> str:
     """The JSON of steps, as routes store them, and messages and codes that are sent by one."""
-    return to_json([step.model_dump(by_alias=True, exclude_defaults=True) for step in steps])
+    return to_json([_stored(step) for step in steps])
 
 
 @lru_cache(maxsize=256)
 def read_steps(column: str) -> tuple[RouteStep, ...]:
     """The steps of `steps_to_column`."""
-    return _STORED.validate_json(column)
+    shown = {stored: name for name, stored in _COLUMN_NAMES.items()}
+    return _STORED.validate_python(
+        [{shown.get(name, name): each for name, each in step.items()} for step in from_json(column)]
+    )
+
+
+def _stored(step: RouteStep) -> dict[str, Any]:
+    fields = step.model_dump(by_alias=True, exclude_defaults=True)
+    return {_COLUMN_NAMES.get(name, name): each for name, each in fields.items()}
 
 
 @value_object
@@ -205,7 +216,7 @@ class Choice:
 _EXAMPLE: dict[str, Any] = {
     "name": "Urgent",
     "steps": [
-        {"channel": examples.CHANNEL, "within_s": 60},
+        {"channel": examples.CHANNEL, "within_seconds": 60},
         {"channel": "email"},
         {
             "channel": "sms",
@@ -218,9 +229,9 @@ _EXAMPLE: dict[str, Any] = {
 def _check_waits(steps: Sequence[RouteStep]) -> None:
     """A step that waits for more than its sending has to end, unless it is the last."""
     for number, step in enumerate(steps[:-1]):
-        if step.until != "sent" and step.within_s is None:
+        if step.until != "sent" and step.within_seconds is None:
             raise wrong_field(
-                f"steps[{number}].within_s", "say how long to wait before the next step"
+                f"steps[{number}].within_seconds", "say how long to wait before the next step"
             )
 
 
@@ -234,7 +245,7 @@ class CreateRouteBody(RequestModel):
 
     @model_validator(mode="after")
     def _waits(self) -> "CreateRouteBody":
-        """Every step but the last that waits for more than `sent` has `within_s`."""
+        """Every step but the last that waits for more than `sent` has `within_seconds`."""
         _check_waits(self.steps)
         return self
 
@@ -251,7 +262,7 @@ class UpdateRouteBody(RequestModel):
 
     @model_validator(mode="after")
     def _waits(self) -> "UpdateRouteBody":
-        """Every step but the last that waits for more than `sent` has `within_s`."""
+        """Every step but the last that waits for more than `sent` has `within_seconds`."""
         _check_waits(self.steps or ())
         return self
 
@@ -272,7 +283,7 @@ class RouteStepAnswer(ResponseModel):
 
     channel: str = Field(description=_CHANNEL, examples=[examples.CHANNEL])
     until: Until = Field(description=_UNTIL, examples=["sent"])
-    within_s: int | None = Field(description=_WITHIN, examples=[60])
+    within_seconds: int | None = Field(description=_WITHIN, examples=[60])
     hours: RouteHoursAnswer | None = Field(
         description=_HOURS,
         examples=[{"from": "08:00", "to": "22:00", "timezone": "Europe/Berlin"}],

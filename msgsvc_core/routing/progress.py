@@ -108,8 +108,10 @@ def is_done(step: RouteStep, by: Until) -> bool:
 
 def deadline_ms(steps: Sequence[RouteStep], at: int, began_ms: int) -> int | None:
     """When a step is left that has not been done; None if it never is."""
-    within_s = steps[at].within_s
-    return None if within_s is None or at == len(steps) - 1 else began_ms + within_s * 1000
+    within_seconds = steps[at].within_seconds
+    return (
+        None if within_seconds is None or at == len(steps) - 1 else began_ms + within_seconds * 1000
+    )
 
 
 @value_object

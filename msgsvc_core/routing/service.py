@@ -143,9 +143,9 @@ class Routes:
             if not can_tell(channel, step.until):
                 raise _untold(step, f"{field}.until")
             longest = self._limits.route_wait_s
-            if step.within_s is not None and step.within_s > longest:
+            if step.within_seconds is not None and step.within_seconds > longest:
                 raise ValidationFailed(
-                    "must be at most {limit}", field=f"{field}.within_s", limit=longest
+                    "must be at most {limit}", field=f"{field}.within_seconds", limit=longest
                 )
 
 

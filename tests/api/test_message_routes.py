@@ -178,7 +178,9 @@ async def test_when_every_step_has_failed_the_message_has_with_all_reasons(stage
 async def test_what_is_not_reported_in_its_time_goes_on(stage: Stage) -> None:
     message_id = await stage.send(
         await stage.route(
-            {"until": "delivered", "within_s": 60}, {"until": "read", "within_s": 60}, {}
+            {"until": "delivered", "within_seconds": 60},
+            {"until": "read", "within_seconds": 60},
+            {},
         )
     )
     waiting = await stage.shown(message_id)
@@ -204,7 +206,7 @@ async def test_what_is_not_reported_in_its_time_goes_on(stage: Stage) -> None:
     ("until", "state"), [("delivered", "delivered"), ("delivered", "read"), ("read", "read")]
 )
 async def test_a_report_in_time_ends_the_route(stage: Stage, until: str, state: str) -> None:
-    message_id = await stage.send(await stage.route({"until": until, "within_s": 60}, {}))
+    message_id = await stage.send(await stage.route({"until": until, "within_seconds": 60}, {}))
     await stage.report(0, state)
     ended = await stage.shown(message_id)
     await stage.wait(120)
@@ -220,9 +222,9 @@ async def test_a_report_in_time_ends_the_route(stage: Stage, until: str, state: 
 async def test_a_report_of_everything_up_to_a_later_message_ends_the_routes_before(
     stage: Stage,
 ) -> None:
-    route = await stage.route({"until": "read", "within_s": 600}, {})
+    route = await stage.route({"until": "read", "within_seconds": 600}, {})
     first, second = await stage.send(route), await stage.send(route)
-    third = await stage.send(await stage.route({"until": "delivered", "within_s": 600}, {}))
+    third = await stage.send(await stage.route({"until": "delivered", "within_seconds": 600}, {}))
     await stage.wait(1)
     of_ann = {"chat_id": "chat-Ann", "user": ChannelUser("user-Ann", "Ann")}
     await stage.report(0, "read", up_to_ms=stage.clock.now_ms(), **of_ann)
@@ -235,7 +237,7 @@ async def test_a_report_of_everything_up_to_a_later_message_ends_the_routes_befo
 
 
 async def test_a_late_report_of_an_earlier_copy_ends_the_route(stage: Stage) -> None:
-    wait = {"until": "delivered", "within_s": 60}
+    wait = {"until": "delivered", "within_seconds": 60}
     message_id = await stage.send(await stage.route(wait, wait, {}))
     await stage.wait(61)
     await stage.report(0, "delivered")
@@ -251,7 +253,9 @@ async def test_a_late_report_of_an_earlier_copy_ends_the_route(stage: Stage) -> 
 
 
 async def test_a_reported_failure_goes_on_before_the_time_is_over(stage: Stage) -> None:
-    message_id = await stage.send(await stage.route({"until": "delivered", "within_s": 60}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "delivered", "within_seconds": 60}, {})
+    )
     await stage.report(0, "failed", reason=Reason.CHAT_NOT_FOUND, detail="no phone")
     message = await stage.shown(message_id)
 
@@ -265,7 +269,7 @@ async def test_a_reported_failure_goes_on_before_the_time_is_over(stage: Stage) 
 
 async def test_what_nobody_reports_at_the_end_is_sent_as_it_was(stage: Stage) -> None:
     stage.channel(1).failures = [refused()]
-    message_id = await stage.send(await stage.route({"until": "read", "within_s": 60}, {}))
+    message_id = await stage.send(await stage.route({"until": "read", "within_seconds": 60}, {}))
     await stage.wait(61)
     message = await stage.shown(message_id)
 
@@ -280,7 +284,7 @@ async def test_what_nobody_reports_at_the_end_is_sent_as_it_was(stage: Stage) ->
 @pytest.mark.parametrize("how", ["text", "button"])
 async def test_an_answer_ends_the_route(stage: Stage, how: str) -> None:
     message_id = await stage.send(
-        await stage.route({"until": "answered", "within_s": 60}, {}),
+        await stage.route({"until": "answered", "within_seconds": 60}, {}),
         buttons=[[{"text": "Yes", "data": "yes"}]],
     )
     about: dict[str, Any] = {"update_id": "u1", "chat_id": "chat-Ann", "user": PERSON}
@@ -302,7 +306,9 @@ async def test_an_answer_ends_the_route(stage: Stage, how: str) -> None:
 async def test_a_button_of_an_earlier_copy_still_works(stage: Stage) -> None:
     message_id = await stage.send(
         await stage.route(
-            {"until": "answered", "within_s": 60}, {"until": "answered", "within_s": 60}, {}
+            {"until": "answered", "within_seconds": 60},
+            {"until": "answered", "within_seconds": 60},
+            {},
         ),
         buttons=[[{"text": "Yes", "data": "yes"}]],
     )
@@ -346,7 +352,7 @@ async def test_a_lost_answer_stops_the_route_unless_it_goes_on(
 async def test_what_cannot_be_sent_in_its_time_goes_on_and_is_not_sent_late(stage: Stage) -> None:
     channel = stage.channel(0)
     channel.failures = [DeliveryError(Reason.RATE_LIMITED, "later", 600.0, scope="chat")]
-    message_id = await stage.send(await stage.route({"within_s": 60}, {}))
+    message_id = await stage.send(await stage.route({"within_seconds": 60}, {}))
     waiting = await stage.shown(message_id)
     await stage.wait(61)
     message = await stage.shown(message_id)
@@ -374,7 +380,9 @@ async def test_a_step_out_of_its_hours_is_passed_over(stage: Stage) -> None:
 
 
 async def test_nobody_is_sent_to_who_left_before_their_step(stage: Stage) -> None:
-    message_id = await stage.send(await stage.route({"until": "read", "within_s": 60}, {}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "read", "within_seconds": 60}, {}, {})
+    )
     left = Blocked(update_id="gone", chat_id="chat-Ann", user=PERSON)
     await stage.service.inbound.receive("messenger_b", left)
     await stage.wait(61)
@@ -385,7 +393,7 @@ async def test_nobody_is_sent_to_who_left_before_their_step(stage: Stage) -> Non
 
 
 async def test_a_changed_or_deleted_route_goes_on_as_it_was(stage: Stage) -> None:
-    route = await stage.route({"until": "read", "within_s": 60}, {})
+    route = await stage.route({"until": "read", "within_seconds": 60}, {})
     message_id = await stage.send(route)
     assert (await stage.client.delete(f"/v1/routes/{route}")).status_code == 204
     await stage.wait(61)
@@ -447,7 +455,7 @@ async def test_a_message_by_a_route_is_cancelled_while_it_is_queued_and_never_ed
     stage: Stage, client: httpx2.AsyncClient, check_error: CheckError
 ) -> None:
     stage.channel(0).failures = [DeliveryError(Reason.RATE_LIMITED, "later", 600.0, scope="chat")]
-    message_id = await stage.send(route := await stage.route({"within_s": 60}, {}))
+    message_id = await stage.send(route := await stage.route({"within_seconds": 60}, {}))
     path = f"/v1/messages/{message_id}"
     check_error(await client.post(f"{path}/edit", json={"text": "Ho"}), 409, "conflict")
     deleted = (await client.delete(path)).json()
@@ -476,7 +484,9 @@ async def test_an_erased_person_has_no_copies(stage: Stage) -> None:
 async def test_a_person_who_is_erased_while_their_message_waits_is_gone_once_it_ends(
     stage: Stage,
 ) -> None:
-    message_id = await stage.send(await stage.route({"until": "delivered", "within_s": 60}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "delivered", "within_seconds": 60}, {})
+    )
     subscriber_id = (await stage.shown(message_id))["subscriber_id"]
     await stage.client.delete(f"/v1/subscribers/{subscriber_id}?erase=true")
     await settled(stage.service)
@@ -493,7 +503,7 @@ async def test_a_person_who_is_erased_while_their_message_waits_is_gone_once_it_
 
 
 async def test_a_failure_at_a_step_leaves_the_copy_that_was_accepted(stage: Stage) -> None:
-    wait = {"until": "delivered", "within_s": 60}
+    wait = {"until": "delivered", "within_seconds": 60}
     message_id = await stage.send(await stage.route(wait, wait, {}))
     for one in (await stage.client.get("/v1/subscribers?channel=messenger_c")).json()["data"]:
         await stage.client.delete(f"/v1/subscribers/{one['subscriber_id']}")
@@ -508,7 +518,7 @@ async def test_a_failure_at_a_step_leaves_the_copy_that_was_accepted(stage: Stag
 
 
 async def test_reports_of_a_copy_name_whom_it_went_to(stage: Stage) -> None:
-    wait = {"until": "read", "within_s": 60}
+    wait = {"until": "read", "within_seconds": 60}
     await stage.send(await stage.route(wait, wait, {}))
     await stage.wait(61)
     await stage.report(0, "delivered")
@@ -535,7 +545,7 @@ async def test_a_dead_letter_goes_on_to_the_next_step(stage: Stage) -> None:
 
 
 async def test_what_somebody_has_is_not_cancelled(stage: Stage, check_error: CheckError) -> None:
-    message_id = await stage.send(await stage.route({"until": "read", "within_s": 60}, {}))
+    message_id = await stage.send(await stage.route({"until": "read", "within_seconds": 60}, {}))
     stage.channel(1).failures = [DeliveryError(Reason.RATE_LIMITED, "later", 600.0, scope="chat")]
     await stage.wait(61)
     assert (await stage.shown(message_id))["status"] == "queued"
@@ -544,7 +554,9 @@ async def test_what_somebody_has_is_not_cancelled(stage: Stage, check_error: Che
 
 
 async def test_a_deadline_that_comes_during_a_call_is_looked_at_again(stage: Stage) -> None:
-    message_id = await stage.send(await stage.route({"until": "delivered", "within_s": 60}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "delivered", "within_seconds": 60}, {})
+    )
     async with stage.service.db.transaction() as tx:
         await tx.execute("UPDATE core_messages SET waits_for = NULL")
     await stage.wait(61)
@@ -574,7 +586,7 @@ async def test_a_message_stays_with_its_person_when_a_subscriber_is_split_off(
     bob = await subscribe("Bob", channel="messenger_b")
     await stage.client.patch(f"/v1/subscribers/{bob}", json={"external_id": "bob"})
     stage.channel(1).sent.clear()
-    route = await stage.route({"until": "delivered", "within_s": 60}, {}, {})
+    route = await stage.route({"until": "delivered", "within_seconds": 60}, {}, {})
     message_id = await stage.send(route)
     await _becomes_bob(stage, (await stage.shown(message_id))["subscriber_id"])
     await stage.wait(60)
@@ -596,7 +608,9 @@ async def test_a_message_ends_if_nobody_else_is_left_of_its_person(
                 "/v1/people/split", json={"subscriber_id": person["subscriber_id"]}
             )
     stage.channel(1).sent.clear()
-    message_id = await stage.send(await stage.route({"until": "delivered", "within_s": 60}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "delivered", "within_seconds": 60}, {})
+    )
     await _becomes_bob(stage, (await stage.shown(message_id))["subscriber_id"])
     await stage.wait(60)
 
@@ -625,7 +639,9 @@ async def test_a_queued_step_is_passed_over_when_its_subscriber_is_split_off(
 async def test_a_message_follows_its_person_into_another(
     stage: Stage, subscribe: Subscribe
 ) -> None:
-    message_id = await stage.send(await stage.route({"until": "delivered", "within_s": 60}, {}))
+    message_id = await stage.send(
+        await stage.route({"until": "delivered", "within_seconds": 60}, {})
+    )
     other = await _annie(stage, subscribe)
     await _merge(stage)
     await stage.wait(60)

@@ -18,9 +18,9 @@ from tests.api.subscribing import Subscribe
 NIGHT = {"from": "22:00", "to": "06:00", "timezone": "Europe/Berlin"}
 URGENT: dict[str, Any] = {
     "name": "Urgent",
-    "steps": [{"channel": "messenger_a", "within_s": 60}, {"channel": "messenger_b"}],
+    "steps": [{"channel": "messenger_a", "within_seconds": 60}, {"channel": "messenger_b"}],
 }
-STEP = {"until": "sent", "within_s": None, "hours": None, "on_unknown": "stop"}
+STEP = {"until": "sent", "within_seconds": None, "hours": None, "on_unknown": "stop"}
 
 A, B = {"channel": "messenger_a"}, {"channel": "messenger_b"}
 
@@ -34,17 +34,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a channel twice": ({"steps": [A, B, A]}, "steps[2].channel: messenger_a is in an earlier"),
     "what the channel does not report": (
-        {"steps": [{**A, "until": "read", "within_s": 60}, B]},
+        {"steps": [{**A, "until": "read", "within_seconds": 60}, B]},
         "steps[0].until: messenger_a does not report that a message was read",
     ),
     "no end of waiting": (
         {"steps": [{**A, "until": "answered"}, B]},
-        "steps[0].within_s: say how long to wait",
+        "steps[0].within_seconds: say how long to wait",
     ),
-    "too short a wait": ({"steps": [{**A, "within_s": 4}]}, "steps[0].within_s: "),
+    "too short a wait": ({"steps": [{**A, "within_seconds": 4}]}, "steps[0].within_seconds: "),
     "too long a wait": (
-        {"steps": [{**A, "within_s": 86_401}]},
-        "steps[0].within_s: must be at most 86400",
+        {"steps": [{**A, "within_seconds": 86_401}]},
+        "steps[0].within_seconds: must be at most 86400",
     ),
     "hours that are none": (
         {"steps": [{**A, "hours": {"from": "08:00", "to": "08:00"}}]},
@@ -81,7 +81,7 @@ async def test_a_route_is_kept_changed_and_deleted(
     changed = (await client.patch(path, json={"steps": night})).json()
     renamed = (await client.patch(path, json={"name": "At night"})).json()
 
-    assert made["steps"] == [{**STEP, **A, "within_s": 60}, {**STEP, **B}]
+    assert made["steps"] == [{**STEP, **A, "within_seconds": 60}, {**STEP, **B}]
     assert changed["steps"] == [{**STEP, **night[0]}]
     assert renamed == {**changed, "name": "At night"}
     assert changed["updated_at"] > made["updated_at"] == made["created_at"]

@@ -141,7 +141,7 @@ async def shop(make_service: ServiceFactory, make_tenant: Any) -> AsyncIterator[
         )
         tenant = await make_tenant(service)
         found = Shop(service, tenant.client, tenant.project.project_id, moved, mail, centre)
-        steps = [{"channel": "email", "within_s": WITHIN_S}, {"channel": "sms"}]
+        steps = [{"channel": "email", "within_seconds": WITHIN_S}, {"channel": "sms"}]
         made = await found.client.post("/v1/routes", json={"name": "News", "steps": steps})
         assert made.status_code == 201, made.text
         found.route_id = made.json()["route_id"]

@@ -207,7 +207,7 @@ async def test_cancel_denies(
 async def test_the_right_number_signs_in(
     client: httpx2.AsyncClient, phone: Phone, words: dict[str, str]
 ) -> None:
-    session = await post(client, "/v1/auth/session", {"match": True})
+    session = await post(client, "/v1/auth/session", {"number_matching": True})
 
     question = await asked(phone, session, words)
     await phone.press(str(session["match_number"]))
@@ -223,7 +223,7 @@ async def test_the_right_number_signs_in(
 async def test_a_wrong_number_denies(
     client: httpx2.AsyncClient, phone: Phone, words: dict[str, str]
 ) -> None:
-    session = await post(client, "/v1/auth/session", {"match": True})
+    session = await post(client, "/v1/auth/session", {"number_matching": True})
 
     question = await asked(phone, session, words)
     wrong = next(each for each in question.labels[0] if each != str(session["match_number"]))

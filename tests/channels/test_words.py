@@ -124,7 +124,7 @@ async def test_a_person_signs_in_by_a_short_code_and_a_number(
 async def test_the_number_to_match_is_its_own_answer(
     client: httpx2.AsyncClient, ann: Writer
 ) -> None:
-    begun = await session(client, match=True)
+    begun = await session(client, number_matching=True)
     await ann.write(begun["start_messages"]["messenger_a"])
 
     await ann.write(str(begun["match_number"]))

@@ -33,7 +33,7 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]
         headers = {"Authorization": f"Bearer {parts.api_key}"}
         async with (
             aiohttp.ClientSession(parts.service_url, headers=headers) as api,
-            api.post("/v1/auth/links", json={**link, "match": True}) as made,
+            api.post("/v1/auth/links", json={**link, "number_matching": True}) as made,
         ):
             assert made.status == 201
         yield parts

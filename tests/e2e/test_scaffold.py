@@ -201,7 +201,7 @@ def _sign_in(url: str, key: str, platform: Any) -> None:
         return texts[-1] if texts else ""
 
     with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as client:
-        body = {"state": "cart-17", "lang": "en", "match": True}
+        body = {"state": "cart-17", "lang": "en", "number_matching": True}
         until(lambda: client.get("/v1/project").json()["channels"][0]["link"])
         session = client.post("/v1/auth/session", json=body).json()
         write(session["start_messages"]["raven"], "m1")

@@ -41,8 +41,8 @@ UNREACHED: dict[str, tuple[str, ...]] = {
         "POST /v1/channel-requests",
         "POST /v1/channels",
         "POST /v1/subscribers",
-        "PUT /v1/auth/links/{slug}",
         "PATCH /v1/channels/{key}",
+        "PATCH /v1/auth/links/{key}",
     ),
     "a state in which what is there is not": (
         "DELETE /v1/oidc/clients/{client_id}/secrets/{secret_id}",

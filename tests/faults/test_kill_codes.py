@@ -63,7 +63,7 @@ async def shop(tmp_path: Path, backend: SQLiteDatabases | PostgresDatabases) -> 
 def _ask(shop: Shop, url: str) -> None:
     """Has everybody sent a code by a route."""
     headers = {"Authorization": f"Bearer {shop.key}"}
-    steps = [{"channel": name, "within_s": WAIT_S} for name in ("messenger_a", *FURTHER)]
+    steps = [{"channel": name, "within_seconds": WAIT_S} for name in ("messenger_a", *FURTHER)]
     with httpx2.Client(base_url=url, headers=headers, timeout=HUNG_S) as client:
         made = client.post("/v1/routes", json={"name": "Codes", "steps": steps})
         route_id = made.json()["route_id"]

@@ -138,7 +138,7 @@ async def picture() -> AsyncIterator[str]:
 
 async def test_a_person_signs_in(make_shop: MakeShop, bot: User, ann: User) -> None:
     shop = await make_shop(bot)
-    body = {"state": "cart-17", "lang": "en", "match": True}
+    body = {"state": "cart-17", "lang": "en", "number_matching": True}
     session = (await shop.client.post("/v1/auth/session", json=body)).json()
     await ann.start(bot)
     await ann.write(session["start_messages"]["matrix"])

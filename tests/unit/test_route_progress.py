@@ -34,7 +34,7 @@ from msgsvc_core.routing.progress import (
 )
 
 CAREFUL = (
-    RouteStep(channel="push", until="read", within_s=60),
+    RouteStep(channel="push", until="read", within_seconds=60),
     RouteStep(channel="email"),
     RouteStep(channel="sms"),
 )

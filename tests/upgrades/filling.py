@@ -188,7 +188,9 @@ def _settings(api: Api, made: Filled) -> None:
     made.note("file_id", file["file_id"])
     own = api.post("/v1/channels", name="own", plugin="sandbox", settings={"title": "The bot"})
     made.note("name", own["name"])
-    link = api.post("/v1/auth/links", slug="shop", name="Shop", callback_url=CALLBACK, match=True)
+    link = api.post(
+        "/v1/auth/links", slug="shop", name="Shop", callback_url=CALLBACK, number_matching=True
+    )
     made.note("slug", link["slug"])
 
 

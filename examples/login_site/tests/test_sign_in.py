@@ -24,7 +24,7 @@ async def test_the_button_is_told_what_to_show_and_nothing_more(browser: Browser
         "match_number": 47,
         "expires_in": 600,
     }
-    assert session["match"] is True
+    assert session["number_matching"] is True
     assert "callback_url" not in session
 
 

@@ -6,8 +6,8 @@ from tests.api.resources import HOOK, LATER
 
 
 async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
-    """Makes a form, a chain, a broadcast, a webhook, a gateway and a channel; returns their ids by the paths'
-    parameters."""
+    """Makes a form, a chain, a broadcast, a webhook, a gateway, a client and a channel; returns their ids by
+    the paths' parameters."""
     field = {"key": "name", "type": "text", "label": "Name"}
     steps = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
     made = {
@@ -19,6 +19,7 @@ async def ids_of(client: httpx2.AsyncClient) -> dict[str, str]:
             "/v1/gateways",
             {"name": "Novu", "sender": "novu", "channels": ["messenger_a"]},
         ),
+        "client_id": ("/v1/oidc/clients", {"name": "Shop", "redirect_uris": [f"{HOOK}/back"]}),
     }
     ids = {}
     for name, (path, body) in made.items():

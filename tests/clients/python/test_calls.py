@@ -312,7 +312,7 @@ async def test_an_answer_that_lacks_a_field_names_it() -> None:
 
 async def test_secrets_are_in_no_text() -> None:
     secret = "whsec_c2VjcmV0"
-    webhook = {"webhook_id": "whe_1", "secret": secret, "old_secret_valid_until": "2026-03-01"}
+    webhook = {"webhook_id": "whe_1", "secret": secret, "previous_valid_until": "2026-03-01"}
     made = stage(Answer(200, webhook))
     broken = stage(ConnectionBroken("reset"), max_attempts=1)
 

@@ -20,7 +20,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _WORD = re.compile(r"[a-z]+(_[a-z]+)*")
 
 #: Fields whose values are random, or count seconds.
-_VARYING = {"expires_in", "code", "match_number", "secret", "webhook-signature", "duration_ms"}
+_VARYING = {"expires_in", "code", "match_number", "secret", "webhook-signature", "duration_seconds"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def test_a_new_secret_leaves_the_previous_one_valid_for_a_time(run: Any, project
 
     assert "client secret: mos_" in rotated.stdout
     assert "the previous one is valid until " in rotated.stdout
-    assert json.loads(again.stdout)["previous_expires_at"] is not None
+    assert json.loads(again.stdout)["previous_valid_until"] is not None
     assert shown.stdout.count("secret sec_") == 2
     assert shown.stdout.count(", valid until ") == 1
 

@@ -18,7 +18,7 @@ from msgsvc_devkit.core import PROJECT, MemoryCore
 from tests.unit.parts.rows import NOW_MS, insert_message
 
 STEPS = (
-    RouteStep(channel="messenger_a", until="delivered", within_s=60),
+    RouteStep(channel="messenger_a", until="delivered", within_seconds=60),
     RouteStep(channel="messenger_b"),
 )
 #: Of the message at its second step.

@@ -15,7 +15,7 @@ from msgsvc_core.routing.models import Choice, CreateRouteBody, read_steps, step
 from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
 
 NOON_MS = 1_772_366_400_000  # 2026-03-01T12:00:00Z
-STEPS = (RouteStep(channel="messenger_a", within_s=60), RouteStep(channel="messenger_b"))
+STEPS = (RouteStep(channel="messenger_a", within_seconds=60), RouteStep(channel="messenger_b"))
 
 
 def at(text: str) -> int:
@@ -180,4 +180,4 @@ async def test_a_route_has_as_many_steps_as_the_settings_allow(most: int) -> Non
         with pytest.raises(ValidationFailed) as refused:
             await core.routes.create(tx, PROJECT, CreateRouteBody(name="Urgent", steps=[*STEPS]))
 
-    assert str(refused.value).startswith("steps: " if most == 1 else "steps[0].within_s: ")
+    assert str(refused.value).startswith("steps: " if most == 1 else "steps[0].within_seconds: ")

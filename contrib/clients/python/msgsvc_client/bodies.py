@@ -178,7 +178,7 @@ class BroadcastExperiment(TypedDict, total=False):
     #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
     winner: Literal["clicks", "manual"]
     #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_s: int
+    after_seconds: int
 
 
 class _BroadcastTestBody(TypedDict):
@@ -562,7 +562,7 @@ class CreatePermissionBody(_CreatePermissionBody, total=False):
 
 
 class CreateRouteBody(TypedDict):
-    """A new route. Every step but the last that waits for more than `sent` has `within_s`."""
+    """A new route. Every step but the last that waits for more than `sent` has `within_seconds`."""
 
     #: What people choose it by; no other route of the project has it.
     name: str
@@ -1001,7 +1001,7 @@ class RegistrationTokenBody(_RegistrationTokenBody, total=False):
     #: Clients that it can register; null for any number.
     max_uses: int | None
     #: Seconds for which it is valid; null if it does not expire.
-    lifetime_s: int | None
+    expires_in: int | None
 
 
 class _ReplayBody(TypedDict):
@@ -1099,7 +1099,7 @@ class RouteStep(_RouteStep, total=False):
     until: Literal["sent", "delivered", "read", "answered"]
     #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
     #: Required where `until` is not `sent` and a step follows.
-    within_s: int | None
+    within_seconds: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
     hours: RouteHours | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
@@ -1252,14 +1252,14 @@ class SessionBody(TypedDict, total=False):
     #: channel.
     must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
     #: Email address or phone number, on the `channel` where people are known by one: the question is
-    #: sent there at once. Use `match` too, so that nobody confirms a sign-in that another person
-    #: started.
+    #: sent there at once. Use `number_matching` too, so that nobody confirms a sign-in that another
+    #: person started.
     address: str | None
     #: Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it,
     #: the person's own.
     lang: str | None
     #: Number matching: the person chooses in the bot the number that your page shows.
-    match: bool
+    number_matching: bool
     #: The browser that signs in; shown in the bot's question.
     client: Client | None
 
@@ -1308,7 +1308,7 @@ class StaticLinkBody(_StaticLinkBody, total=False):
     """A static link to be made."""
 
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    match: bool
+    number_matching: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -1323,7 +1323,7 @@ class StaticLinkChange(TypedDict, total=False):
     #: Where people return with `code` and `state`; https, or http on localhost.
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    match: bool
+    number_matching: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -1783,7 +1783,7 @@ class UpdateRecurringBody(TypedDict, total=False):
 
 class UpdateRouteBody(TypedDict, total=False):
     """What is to change; a field that is left out stays. Every step but the last that waits for more than
-    `sent` has `within_s`.
+    `sent` has `within_seconds`.
     """
 
     #: What people choose it by; no other route of the project has it.
@@ -1860,7 +1860,7 @@ class UpdateWebhookBody(TypedDict, total=False):
     events: Sequence[str]
     #: Your own note on it; null for none.
     description: str | None
-    #: `disabled` to receive nothing, which cancels pending deliveries; `active` to receive again.
+    #: `disabled` to receive nothing, which cancels queued deliveries; `active` to receive again.
     status: Literal["active", "disabled"]
 
 

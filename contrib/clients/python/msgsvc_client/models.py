@@ -120,23 +120,23 @@ class AttemptAnswer(Model):
 
     #: When it was made.
     attempted_at: str
-    #: Milliseconds until it ended.
-    duration_ms: int
+    #: Seconds until it ended.
+    duration_seconds: float
     #: HTTP status of the response; null if there was none.
     status_code: int | None
     #: Why it did not succeed, for people; null if it did.
     error: str | None
-    #: The first 2 KiB of the response's body, as text; empty if there was none.
-    answer: str
+    #: The first 2 KiB of the response's body, as text; null if there was none.
+    answer: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AttemptAnswer:
         return cls(
             attempted_at=data["attempted_at"],
-            duration_ms=data["duration_ms"],
+            duration_seconds=data["duration_seconds"],
             status_code=data.get("status_code"),
             error=data.get("error"),
-            answer=data["answer"],
+            answer=data.get("answer"),
             raw=data,
         )
 
@@ -710,7 +710,7 @@ class BroadcastWinnerChosenEventData(Model):
     job_id: str
     #: The variant's name; by default A, B, C, D by place.
     variant: str
-    #: `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.
+    #: `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`.
     by: Literal["clicks", "member", "api"]
     #: Why it is this one, if clicks decided; null for a choice.
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
@@ -1508,13 +1508,13 @@ class DeliveryAnswer(Model):
     event_id: str
     #: The event's name.
     event: str
-    #: `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
-    status: Literal["pending", "delivered", "failed", "cancelled"]
+    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
+    status: Literal["queued", "delivered", "failed", "cancelled"]
     #: Time of creation.
     created_at: str
-    #: When it is attempted next; null unless it is pending.
+    #: When it is attempted next; null unless it is queued.
     next_attempt_at: str | None
-    #: When it was delivered, failed or cancelled; null while it is pending.
+    #: When it was delivered, failed or cancelled; null while it is queued.
     finished_at: str | None
     #: Its attempts, the first one first.
     attempts: list[AttemptAnswer]
@@ -2184,12 +2184,13 @@ class ExperimentAnswer(Model):
     #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
     winner: Literal["clicks", "manual"]
     #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_s: int
+    after_seconds: int
     #: The names of the variants.
     variants: list[str]
-    #: `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without
-    #: one.
-    state: Literal["testing", "waiting", "decided", "ended"]
+    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
+    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
+    #: `cancelled` with the broadcast.
+    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
     #: When clicks decide; null before the end of the first stage, and if they don't.
     decides_at: str | None
     #: The variant for the rest; null before.
@@ -2207,9 +2208,9 @@ class ExperimentAnswer(Model):
         return cls(
             share_percent=data["share_percent"],
             winner=data["winner"],
-            after_s=data["after_s"],
+            after_seconds=data["after_seconds"],
             variants=data["variants"],
-            state=data["state"],
+            status=data["status"],
             decides_at=data.get("decides_at"),
             chosen=data.get("chosen"),
             chosen_by=data.get("chosen_by"),
@@ -2624,15 +2625,15 @@ class GatewayUrlAnswer(Model):
     gateway_id: str
     #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
     url: str
-    #: Until when requests to the URL before are taken as well.
-    old_url_valid_until: str
+    #: Until when the previous URL is accepted.
+    previous_valid_until: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> GatewayUrlAnswer:
         return cls(
             gateway_id=data["gateway_id"],
             url=data["url"],
-            old_url_valid_until=data["old_url_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
@@ -3665,9 +3666,18 @@ class OtpAnswer(Model):
 
     #: Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.
     otp_id: str
-    #: `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of
-    #: the same purpose took its place.
-    status: Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
+    #: `pending` until the link of a request is opened, then `queued` until a messenger takes the
+    #: message; `failed` if none did. `superseded`: a newer code of the same purpose took its place.
+    status: Literal[
+        "pending",
+        "queued",
+        "sent",
+        "failed",
+        "verified",
+        "expired",
+        "max_attempts_reached",
+        "superseded",
+    ]
     #: That of the request.
     purpose: str
     #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
@@ -4680,22 +4690,22 @@ class RequestOtpAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class RotatedSecretAnswer(Model):
-    """The new signing secret, which is shown this once, and until when the old one signs too."""
+    """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     #: The webhook's id.
     webhook_id: str
     #: Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be
     #: read again.
     secret: str = field(repr=False)
-    #: Until when deliveries are signed with the old secret too.
-    old_secret_valid_until: str
+    #: Until when deliveries are also signed with the previous secret.
+    previous_valid_until: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> RotatedSecretAnswer:
         return cls(
             webhook_id=data["webhook_id"],
             secret=data["secret"],
-            old_secret_valid_until=data["old_secret_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
@@ -4789,7 +4799,7 @@ class RouteStepAnswer(Model):
     until: Literal["sent", "delivered", "read", "answered"]
     #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
     #: Required where `until` is not `sent` and a step follows.
-    within_s: int | None
+    within_seconds: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
     hours: RouteHoursAnswer | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
@@ -4801,7 +4811,7 @@ class RouteStepAnswer(Model):
         return cls(
             channel=data["channel"],
             until=data["until"],
-            within_s=data.get("within_s"),
+            within_seconds=data.get("within_seconds"),
             hours=optional(data.get("hours"), RouteHoursAnswer.from_data),
             on_unknown=data["on_unknown"],
             raw=data,
@@ -5042,21 +5052,21 @@ class SchemeAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class SecretAnswer(Model):
-    """A new secret; the previous one stays valid until `previous_expires_at`."""
+    """A new secret; the previous one stays valid until `previous_valid_until`."""
 
     #: The secret's id.
     secret_id: str
     #: The secret itself, which can't be read again.
     client_secret: str = field(repr=False)
     #: Until when the previous secret is valid; null if there was none.
-    previous_expires_at: str | None
+    previous_valid_until: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SecretAnswer:
         return cls(
             secret_id=data["secret_id"],
             client_secret=data["client_secret"],
-            previous_expires_at=data.get("previous_expires_at"),
+            previous_valid_until=data.get("previous_valid_until"),
             raw=data,
         )
 
@@ -5078,21 +5088,6 @@ class SecretEntry(Model):
             secret_id=data["secret_id"],
             created_at=data["created_at"],
             expires_at=data.get("expires_at"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretList(Model):
-    """The valid secrets of a client, newest first."""
-
-    #: The secrets.
-    data: list[SecretEntry]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SecretList:
-        return cls(
-            data=[SecretEntry.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -5154,7 +5149,7 @@ class SessionAnswer(Model):
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
     #: open the chat; show it beside the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
-    #: 10-99, to be shown beside the links; absent unless `match` was true.
+    #: 10-99, to be shown beside the links; absent unless `number_matching` was true.
     match_number: int | None
     #: Seconds in which the person can confirm.
     expires_in: int
@@ -5339,7 +5334,7 @@ class StaticLinkAnswer(Model):
     #: Where people return with `code` and `state`; https, or http on localhost.
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    match: bool
+    number_matching: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -5360,7 +5355,7 @@ class StaticLinkAnswer(Model):
             slug=data["slug"],
             name=data["name"],
             callback_url=data["callback_url"],
-            match=data["match"],
+            number_matching=data["number_matching"],
             must_prove=data["must_prove"],
             links=data["links"],
             qr=data["qr"],

@@ -50,7 +50,7 @@ async def begin(request: Request) -> Response:
     state = secrets.token_urlsafe()
     ip = request.client.host if request.client else ""
     client = {"ip": ip, "user_agent": request.headers.get("user-agent", "")}
-    body = {"state": state, "match": True, "client": client}
+    body = {"state": state, "number_matching": True, "client": client}
     begun = await api("POST", "/v1/auth/session", json=body)
     # Each tab has its own. The cookie has room for the latest.
     waiting = {**request.session.get("signin", {}), begun["session_id"]: state}

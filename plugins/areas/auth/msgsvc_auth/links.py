@@ -30,7 +30,7 @@ class StaticLinks:
             slug=body.slug,
             name=body.name,
             callback_url=body.callback_url,
-            number_matching=body.match,
+            number_matching=body.number_matching,
             must_prove=tuple(body.must_prove),
             created_at_ms=self._clock.now_ms(),
         )
@@ -67,7 +67,7 @@ class StaticLinks:
             slug,
             name=body.name,
             callback_url=body.callback_url,
-            number_matching=body.match,
+            number_matching=body.number_matching,
             must_prove=body.must_prove,
         )
         return _found(changed, slug)

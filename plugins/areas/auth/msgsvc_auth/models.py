@@ -71,7 +71,7 @@ MUST_HAVE_PROVEN = (
     " vouches for. Empty: any. Give it if you rely on it, since people could bring the code of another static"
     " link."
 )
-MATCH = "Whether the hosted page shows a number that the person has to choose in the bot."
+NUMBER_MATCHING = "Whether the hosted page shows a number that the person has to choose in the bot."
 
 #: What a sign-in has to prove, each once.
 Proofs = Annotated[
@@ -225,8 +225,8 @@ class SessionBody(RequestModel):
     address: Address | None = Field(
         None,
         description="Email address or phone number, on the `channel` where people are known by one: the"
-        " question is sent there at once. Use `match` too, so that nobody confirms a sign-in that another"
-        " person started.",
+        " question is sent there at once. Use `number_matching` too, so that nobody confirms a sign-in that"
+        " another person started.",
     )
     lang: LanguageTag | None = Field(
         None,
@@ -234,7 +234,7 @@ class SessionBody(RequestModel):
         " Without it, the person's own.",
         examples=["en"],
     )
-    match: bool = Field(
+    number_matching: bool = Field(
         False,
         description="Number matching: the person chooses in the bot the number that your page shows.",
         examples=[True],
@@ -269,7 +269,7 @@ class SessionAnswer(ResponseModel):
     start_messages: StartMessages = None
     match_number: int | None = Field(
         None,
-        description="10-99, to be shown beside the links; absent unless `match` was true.",
+        description="10-99, to be shown beside the links; absent unless `number_matching` was true.",
         examples=[42],
     )
     expires_in: int = Field(description="Seconds in which the person can confirm.", examples=[600])
@@ -358,7 +358,7 @@ class StaticLinkBody(RequestModel):
     )
     name: LinkName = Field(description=NAME_OF_LINK)
     callback_url: UrlText = Field(description=CALLBACK, examples=[CALLBACK_URL])
-    match: bool = Field(False, description=MATCH, examples=[False])
+    number_matching: bool = Field(False, description=NUMBER_MATCHING, examples=[False])
     must_prove: Proofs = Field(default_factory=list, description=MUST_PROVE)
 
 
@@ -367,7 +367,7 @@ class StaticLinkChange(RequestModel):
 
     name: Kept[LinkName] = Field(None, description=NAME_OF_LINK, examples=["Sign-in page"])
     callback_url: Kept[UrlText] = Field(None, description=CALLBACK, examples=[CALLBACK_URL])
-    match: Kept[bool] = Field(None, description=MATCH, examples=[True])
+    number_matching: Kept[bool] = Field(None, description=NUMBER_MATCHING, examples=[True])
     must_prove: Kept[Proofs] = Field(None, description=MUST_PROVE)
 
 
@@ -384,7 +384,7 @@ class StaticLinkAnswer(ResponseModel):
     )
     name: str = Field(description="Helps you tell links apart.", examples=["Sign-in page"])
     callback_url: Url = Field(description=CALLBACK, examples=[CALLBACK_URL])
-    match: bool = Field(description=MATCH, examples=[False])
+    number_matching: bool = Field(description=NUMBER_MATCHING, examples=[False])
     must_prove: list[Identity] = Field(description=MUST_PROVE, examples=[["phone"]])
     links: BotLinks = Field(examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start=auth_shop"}])
     qr: QrCodes = Field(

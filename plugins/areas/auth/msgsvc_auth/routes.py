@@ -129,42 +129,42 @@ async def create_auth_link(
     )
 
 
-@router.get("/v1/auth/links/{slug}", errors=(NotFound,))
+@router.get("/v1/auth/links/{key}", errors=(NotFound,))
 async def get_auth_link(
-    ctx: Context, slug: NamedLink, static_links: StaticLinks, channels: Channels
+    ctx: Context, key: NamedLink, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
     return _link_answer(
-        ctx.project_id, channels, await static_links.get(ctx.tx, ctx.project_id, slug)
+        ctx.project_id, channels, await static_links.get(ctx.tx, ctx.project_id, key)
     )
 
 
-@router.put(
-    "/v1/auth/links/{slug}",
+@router.patch(
+    "/v1/auth/links/{key}",
     errors=(NotFound, InvalidUrl),
     audited=lambda _: _("Sign-in link changed"),
 )
 async def update_auth_link(
     ctx: Context,
-    slug: NamedLink,
+    key: NamedLink,
     body: StaticLinkChange,
     static_links: StaticLinks,
     channels: Channels,
 ) -> StaticLinkAnswer:
-    """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged."""
-    changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
+    """Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed."""
+    changed = await static_links.change(ctx.tx, ctx.project_id, key, body)
     return _link_answer(ctx.project_id, channels, changed)
 
 
 @router.delete(
-    "/v1/auth/links/{slug}",
+    "/v1/auth/links/{key}",
     status=204,
     errors=(NotFound,),
     audited=lambda _: _("Sign-in link deleted"),
 )
-async def delete_auth_link(ctx: Context, slug: NamedLink, static_links: StaticLinks) -> None:
+async def delete_auth_link(ctx: Context, key: NamedLink, static_links: StaticLinks) -> None:
     """Deletes a static sign-in link, which is no longer valid."""
-    await static_links.delete(ctx.tx, ctx.project_id, slug)
+    await static_links.delete(ctx.tx, ctx.project_id, key)
 
 
 def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> StaticLinkAnswer:
@@ -174,7 +174,7 @@ def _link_answer(project_id: str, channels: Channels, link: StaticLink) -> Stati
         slug=link.slug,
         name=link.name,
         callback_url=link.callback_url,
-        match=link.number_matching,
+        number_matching=link.number_matching,
         must_prove=list(link.must_prove),
         links=links,
         qr=channels.qr_links(links, project_id, payload),

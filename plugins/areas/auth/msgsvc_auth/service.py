@@ -90,7 +90,9 @@ class SignIn:
             )
         # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
         await self._openings.count(tx, project_id, body.client)
-        session = self._new_session(project_id, url, body.client, match=body.match)
+        session = self._new_session(
+            project_id, url, body.client, number_matching=body.number_matching
+        )
         session = replace(
             session,
             state=body.state,
@@ -129,13 +131,15 @@ class SignIn:
         channel: str | None = None,
         client: Client | None = None,
         browser_digest: str | None = None,
-        match: bool = False,
+        number_matching: bool = False,
     ) -> NewSession:
         """Opens a session by a static link: in the bot, or with a `client` on a hosted page.
 
-        Such sessions are not counted here. `match` requires number matching, which only a page can show.
+        Such sessions are not counted here. Only a page can show the number of `number_matching`.
         """
-        session = self._new_session(link.project_id, link.callback_url, client, match=match)
+        session = self._new_session(
+            link.project_id, link.callback_url, client, number_matching=number_matching
+        )
         session = replace(
             session, state=state, channel=channel, lang=lang, must_prove=link.must_prove
         )
@@ -155,8 +159,10 @@ class SignIn:
         It has no state and no callback: those of the request are the plugin's, and neither in events nor in
         the bot's links.
         """
-        match = request.number_matching
-        session = self._new_session(request.project_id, None, client, match=match)
+        number_matching = request.number_matching
+        session = self._new_session(
+            request.project_id, None, client, number_matching=number_matching
+        )
         session = replace(
             session,
             channel=request.channel,
@@ -172,8 +178,8 @@ class SignIn:
 
     async def open_direct(self, tx: Tx, request: DirectSignIn) -> NewSession:
         """Opens a session that one subscriber alone can confirm. No link leads to it."""
-        match = request.number_matching
-        session = self._new_session(request.project_id, None, None, match=match)
+        number_matching = request.number_matching
+        session = self._new_session(request.project_id, None, None, number_matching=number_matching)
         longest_s = self._settings.session_lifetime_s
         lifetime_s = min(request.lifetime_s or longest_s, longest_s)
         session = replace(
@@ -197,7 +203,7 @@ class SignIn:
 
         It is exempt from limits, and charged like any other when confirmed.
         """
-        session = self._new_session(project_id, None, None, match=False)
+        session = self._new_session(project_id, None, None, number_matching=False)
         return await self._insert(tx, NewSession(replace(session, state=TRIAL), new_token()))
 
     async def get_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
@@ -365,7 +371,12 @@ class SignIn:
         return await self._exchanges.submit(presented, tx)
 
     def _new_session(
-        self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool
+        self,
+        project_id: str,
+        callback_url: str | None,
+        client: Client | None,
+        *,
+        number_matching: bool,
     ) -> Session:
         now_ms = self._clock.now_ms()
         return Session(
@@ -381,7 +392,7 @@ class SignIn:
             expires_at_ms=now_ms + self._settings.session_lifetime_s * 1000,
             client_ip=client.ip if client else None,
             client_agent=client.user_agent if client else None,
-            match_number=new_number() if match else None,
+            match_number=new_number() if number_matching else None,
         )
 
     async def _insert(self, tx: Tx, new: NewSession) -> NewSession:

@@ -209,7 +209,7 @@ async def test_a_page_may_have_nothing_but_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A channel that receives nothing has no link."""
-    await client.put("/v1/auth/links/shop", json={"must_prove": ["mailbox"]})
+    await client.patch("/v1/auth/links/shop", json={"must_prove": ["mailbox"]})
     monkeypatch.setattr(mail, "link", lambda _payload: None)
     async with browsing(service, lang="ru") as browser:
         shown = await browser.open()

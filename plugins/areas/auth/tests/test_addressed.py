@@ -76,7 +76,7 @@ async def test_a_person_signs_in_by_their_mailbox(
 async def test_a_number_is_chosen_in_the_mailbox(
     service: Service, tenant: Tenant, mail: RecordingChannel
 ) -> None:
-    begun = await begin(tenant, service, match=True)
+    begun = await begin(tenant, service, number_matching=True)
     buttons = [button for row in mail.sent[0].message.buttons for button in row]
     wrong = next(b for b in buttons if b.text.isdigit() and b.text != str(begun["match_number"]))
 

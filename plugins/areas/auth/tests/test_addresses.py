@@ -135,7 +135,7 @@ async def test_a_session_of_a_static_link_is_counted_by_its_page_and_not_here(
             state="s",
             lang="ru",
             client=Client.from_request("203.0.113.7", ""),
-            match=True,
+            number_matching=True,
         )
 
     session = new.session

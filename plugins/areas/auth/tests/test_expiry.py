@@ -124,7 +124,7 @@ async def test_a_code_lives_from_its_yes_and_not_from_the_question(restart, sess
 
 
 async def test_numbers_to_pick_from_are_the_same_after_a_restart(restart, client, ann):
-    session = (await client.post("/v1/auth/session", json={"match": True})).json()
+    session = (await client.post("/v1/auth/session", json={"number_matching": True})).json()
     before = await ann.open(session["links"]["messenger_a"])
 
     after = await restart()

@@ -113,8 +113,8 @@ async def test_a_static_link_keeps_what_it_asks_for(client: httpx2.AsyncClient) 
         "/v1/auth/links",
         json={"slug": "shop", "name": "Shop", "callback_url": CALLBACK, **PHONE},
     )
-    renamed = await client.put(path, json={"name": "The shop"})
-    freed = await client.put(path, json={"must_prove": []})
+    renamed = await client.patch(path, json={"name": "The shop"})
+    freed = await client.patch(path, json={"must_prove": []})
 
     assert (made.status_code, made.json()["must_prove"]) == (201, ["phone"])
     assert list(made.json()["links"]) == ["messenger_b"]
@@ -130,7 +130,7 @@ async def test_the_page_offers_and_accepts_only_these(
     ann: Person,
     bob_by_phone: Person,
 ) -> None:
-    await client.put("/v1/auth/links/shop", json=PHONE)
+    await client.patch("/v1/auth/links/shop", json=PHONE)
     async with browsing(service) as browser:
         other = await browser.open("/login/shop?channel=messenger_a")
         await browser.open()
@@ -182,7 +182,7 @@ async def code_of(service: Service, path: str, person: Person) -> str:
 async def test_a_link_in_print_is_asked_about_on_such_channels_alone(
     client: httpx2.AsyncClient, link: dict[str, Any], ann: Person, bob_by_phone: Person
 ) -> None:
-    await client.put("/v1/auth/links/shop", json=PHONE)
+    await client.patch("/v1/auth/links/shop", json=PHONE)
 
     refused = await ann.open("?start=auth_shop")
     asked = await bob_by_phone.open("?start=auth_shop")
@@ -192,6 +192,6 @@ async def test_a_link_in_print_is_asked_about_on_such_channels_alone(
 
 
 async def test_a_guarantee_counts_once(client: httpx2.AsyncClient, link: dict[str, Any]) -> None:
-    changed = await client.put("/v1/auth/links/shop", json={"must_prove": ["phone", "phone"]})
+    changed = await client.patch("/v1/auth/links/shop", json={"must_prove": ["phone", "phone"]})
 
     assert changed.json()["must_prove"] == ["phone"]

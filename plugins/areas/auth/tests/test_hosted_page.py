@@ -305,7 +305,7 @@ async def test_pressing_try_again_on_an_old_page_goes_on_with_what_waits(browser
 async def test_callback_that_was_changed_meanwhile_gets_the_code(browser, client, ann):
     await browser.open()
     await ann.press(await ann.open(browser.link()), "Yes")
-    await client.put("/v1/auth/links/shop", json={"callback_url": "https://new.example/in"})
+    await client.patch("/v1/auth/links/shop", json={"callback_url": "https://new.example/in"})
 
     answer = await browser.reload()
 
@@ -325,7 +325,7 @@ async def test_number_to_match_is_shown(browser, service):
 
 
 async def test_a_wrong_number_is_not_told_as_cancel_alone(browser, ann, client):
-    await client.put("/v1/auth/links/shop", json={"match": True})
+    await client.patch("/v1/auth/links/shop", json={"number_matching": True})
     await browser.open()
     number = browser.find(r'<p class="number">(\d\d)</p>')
     question = await ann.open(browser.link())

@@ -14,7 +14,7 @@ async def test_new_link_has_the_start_parameter_of_the_spec(client):
     assert response.status_code == 201
     assert response.json() == {
         **BODY,
-        "match": False,
+        "number_matching": False,
         "must_prove": [],
         "links": {
             "messenger_a": "https://messenger_a.example/bot?start=auth_shop-1",
@@ -44,12 +44,12 @@ async def test_link_is_read_changed_and_deleted(client):
     path = "/v1/auth/links/shop-1"
 
     read = (await client.get(path)).json()
-    changed = (await client.put(path, json={"name": "New name", "match": True})).json()
-    renamed = (await client.put(path, json={"name": "Newer name"})).json()
+    changed = (await client.patch(path, json={"name": "New name", "number_matching": True})).json()
+    renamed = (await client.patch(path, json={"name": "Newer name"})).json()
     deleted = await client.delete(path)
 
     assert read == created
-    assert changed == {**created, "name": "New name", "match": True}
+    assert changed == {**created, "name": "New name", "number_matching": True}
     assert renamed == {**changed, "name": "Newer name"}
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert (await client.get(path)).status_code == 404
@@ -89,7 +89,7 @@ async def test_link_of_another_project_is_missing(service, client, make_tenant):
 
     answers = [
         await other.client.get(path),
-        await other.client.put(path, json={"name": "Mine"}),
+        await other.client.patch(path, json={"name": "Mine"}),
         await other.client.delete(path),
     ]
 
@@ -107,9 +107,9 @@ async def test_slug_of_another_shape_is_refused(client, slug):
     assert response.json()["error"].startswith("slug: ")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
 async def test_callback_that_breaks_a_rule_is_refused(client, link, method):
-    path = "/v1/auth/links" + ("/shop" if method == "PUT" else "")
+    path = "/v1/auth/links" + ("/shop" if method == "PATCH" else "")
     body = {"callback_url": "http://shop.example/back"}
     if method == "POST":
         body = {**BODY, **body}
@@ -144,7 +144,7 @@ async def test_yes_on_a_static_link_leads_back_with_a_code_that_works(client, li
 async def test_number_of_a_static_link_is_for_the_page_and_not_asked_in_the_bot_alone(
     client, link, ann
 ):
-    await client.put("/v1/auth/links/shop", json={"match": True})
+    await client.patch("/v1/auth/links/shop", json={"number_matching": True})
 
     question = await ann.open(link["links"]["messenger_a"])
 

@@ -14,7 +14,9 @@ WRONG = "That is not the number on the page. You are not signed in to Shop."
 
 @pytest.fixture
 async def session(client):
-    return (await client.post("/v1/auth/session", json={"state": "xyz", "match": True})).json()
+    return (
+        await client.post("/v1/auth/session", json={"state": "xyz", "number_matching": True})
+    ).json()
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def wrong_in(question, session):
 
 
 async def test_number_is_there_when_asked_for_alone(client, session):
-    plain = (await client.post("/v1/auth/session", json={"match": False})).json()
+    plain = (await client.post("/v1/auth/session", json={"number_matching": False})).json()
 
     assert session["match_number"] in NUMBERS
     assert "match_number" not in plain

@@ -144,7 +144,9 @@ async def test_a_link_is_made_changed_and_deleted(make_service: Any) -> None:
     refused = await owner.post("/sign-in/links/new", {**typed, "callback_url": "ftp://x"})
     made = await owner.post("/sign-in/links/new", typed)
     shown = await owner.get("/sign-in/links/shop")
-    changed = await owner.post("/sign-in/links/shop", {**typed, "match": "1", "name": "Shop"})
+    changed = await owner.post(
+        "/sign-in/links/shop", {**typed, "number_matching": "1", "name": "Shop"}
+    )
     listed = await owner.get("/sign-in")
     deleted = await owner.post("/sign-in/links/shop/delete")
 

@@ -95,7 +95,7 @@ class BroadcastBody(MailingMessage):
                         {"text": "The spring sale has begun."},
                         {"text": "{{ first_name }}, 10 % off until Sunday."},
                     ],
-                    "experiment": {"share_percent": 20, "winner": "clicks", "after_s": 3600},
+                    "experiment": {"share_percent": 20, "winner": "clicks", "after_seconds": 3600},
                     "audience": {"all": True},
                 },
             ]
@@ -155,10 +155,10 @@ class BroadcastBody(MailingMessage):
         if (
             experiment.share_percent < ALL_PERCENT
             and self.expires_in is not None
-            and self.expires_in <= experiment.after_s
+            and self.expires_in <= experiment.after_seconds
         ):
             raise InvalidValue(
-                "ends before the winner is chosen: it must be more than experiment.after_s",
+                "ends before the winner is chosen: it must be more than experiment.after_seconds",
                 field="expires_in",
             )
         return self
@@ -204,7 +204,7 @@ class BroadcastBody(MailingMessage):
                 for name, message in zip(self.variant_names, self.to_messages(), strict=True)
             ],
             experiment.share_percent,
-            {"winner": experiment.winner, "after_s": experiment.after_s},
+            {"winner": experiment.winner, "after_s": experiment.after_seconds},
         )
 
 

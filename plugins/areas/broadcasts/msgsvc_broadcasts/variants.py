@@ -40,7 +40,7 @@ VariantName = Annotated[
 ChosenBy = Annotated[
     Literal["clicks", "member", "api"],
     Field(
-        description="`clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.",
+        description="`clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`.",
         examples=["clicks"],
     ),
 ]
@@ -57,6 +57,7 @@ ClickedShare = Annotated[
 ]
 
 Rule = Literal["clicks", "manual"]
+ExperimentStatus = Literal["running", "scheduled", "pending", "completed", "cancelled"]
 SHARE = "Percentage of the recipients who get the variants, each as many as the others."
 AFTER = "Seconds from the end of the first stage until clicks decide; without effect on `manual`."
 RULE = (
@@ -82,7 +83,7 @@ class BroadcastExperiment(RequestModel):
         20, ge=1, le=ALL_PERCENT, description=f"{SHARE} With 100 there is no rest.", examples=[20]
     )
     winner: Rule = Field("clicks", description=RULE)
-    after_s: int = Field(3600, ge=300, le=7 * 24 * 3600, description=AFTER, examples=[3600])
+    after_seconds: int = Field(3600, ge=300, le=7 * 24 * 3600, description=AFTER, examples=[3600])
 
 
 def decides_at_ms(mailing: Mailing) -> int | None:
@@ -101,12 +102,13 @@ class ExperimentAnswer(ResponseModel):
 
     share_percent: int = Field(description=SHARE, examples=[20])
     winner: Rule = Field(description=RULE)
-    after_s: int = Field(description=AFTER, examples=[3600])
+    after_seconds: int = Field(description=AFTER, examples=[3600])
     variants: list[str] = Field(description="The names of the variants.", examples=[["A", "B"]])
-    state: Literal["testing", "waiting", "decided", "ended"] = Field(
-        description="`testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended`"
-        " without one.",
-        examples=["decided"],
+    status: ExperimentStatus = Field(
+        description="`running` until all variants are sent. Then it waits: `scheduled` for the time at which"
+        " clicks decide, `pending` for a choice. `completed` with a winner, or at the end without one;"
+        " `cancelled` with the broadcast.",
+        examples=["completed"],
     )
     decides_at: Time | None = Field(
         description="When clicks decide; null before the end of the first stage, and if they don't.",
@@ -131,9 +133,9 @@ class ExperimentAnswer(ResponseModel):
         return cls(
             share_percent=mailing.experiment["share_percent"],
             winner=terms["winner"],
-            after_s=terms["after_s"],
+            after_seconds=terms["after_s"],
             variants=names,
-            state=_state(mailing),
+            status=_status(mailing),
             decides_at=optional_rfc3339(decides_at_ms(mailing)),
             chosen=None if mailing.winner is None else names[mailing.winner],
             chosen_by=decision.get("by"),
@@ -142,12 +144,16 @@ class ExperimentAnswer(ResponseModel):
         )
 
 
-def _state(mailing: Mailing) -> Literal["testing", "waiting", "decided", "ended"]:
+def _status(mailing: Mailing) -> ExperimentStatus:
     if mailing.winner is not None:
-        return "decided"
-    if mailing.finished_at_ms is not None or mailing.status == "cancelled":
-        return "ended"
-    return "waiting" if mailing.stage == "waiting" else "testing"
+        return "completed"
+    if mailing.status == "cancelled":
+        return "cancelled"
+    if mailing.finished_at_ms is not None:
+        return "completed"
+    if mailing.stage != "waiting":
+        return "running"
+    return "pending" if decides_at_ms(mailing) is None else "scheduled"
 
 
 class VariantFigures(ResponseModel):

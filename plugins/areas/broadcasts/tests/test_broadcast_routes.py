@@ -225,7 +225,7 @@ async def test_patience_with_a_channel_that_asks_to_wait_ends(town: Town) -> Non
     await town.people("ab", [1])
     wait = DeliveryError(Reason.RATE_LIMITED, "slow down", retry_after_s=300, scope="chat")
     town.channel("a").failures = [wait]
-    route = await town.route({"within_s": 60}, {}, letters="ab")
+    route = await town.route({"within_seconds": 60}, {}, letters="ab")
 
     done = await ended(town.client, await take(town.client, route=route))
 
@@ -300,7 +300,7 @@ async def test_people_go_on_from_a_channel_that_has_made_no_calls_for_long(
     async with town.service.db.transaction() as tx:
         await town.service.get(ChannelOutages).start(tx, channel, "away")
     town.service.get(OutboundGates).outage_changed(channel.key)
-    # Without `within_s`, people wait for the messenger for as long as a message may.
+    # Without `within_seconds`, people wait for the messenger for as long as a message may.
     route = await town.route(letters="ab")
     job_id = await take(town.client, route=route)
     await settled(town.service)
@@ -325,7 +325,7 @@ async def test_nobody_waits_for_a_bot_whose_messenger_asks_for_more_time_than_th
     await town.people("a", [7])
     wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=300)
     town.channel("a").failures = [wait] * 20
-    route = await town.route({"within_s": 10}, {}, letters="ab")
+    route = await town.route({"within_seconds": 10}, {}, letters="ab")
 
     job_id = await take(town.client, route=route)
     await settled(town.service)
@@ -344,7 +344,7 @@ async def test_a_bot_that_is_asked_to_wait_for_less_than_the_step_has_is_waited_
     await town.people("ab", range(5))
     wait = DeliveryError(Reason.RATE_LIMITED, "429", retry_after_s=8)
     town.channel("a").failures = [wait]
-    route = await town.route({"within_s": 60}, {}, letters="ab")
+    route = await town.route({"within_seconds": 60}, {}, letters="ab")
 
     await take(town.client, route=route)
     await settled(town.service)
@@ -388,7 +388,7 @@ async def test_a_variant_goes_along_with_the_person(town: Town) -> None:
 async def test_what_an_audience_can_not_go_by_is_refused(
     town: Town, body: dict[str, Any], field: str
 ) -> None:
-    waits = await town.route({"until": "answered", "within_s": 60}, {}, letters="ab")
+    waits = await town.route({"until": "answered", "within_seconds": 60}, {}, letters="ab")
     plain = await town.route()
     route = waits if body.get("route") == "waits" else plain
 
@@ -484,7 +484,7 @@ async def test_who_has_no_other_channel_waits_longer_than_the_patience(
     await town.people("ab", [2])
     wait = DeliveryError(Reason.RATE_LIMITED, "slow down", retry_after_s=61, scope="chat")
     town.channel("a").failures = [wait, wait]
-    route = await town.route({"within_s": 60}, {}, letters="ab")
+    route = await town.route({"within_seconds": 60}, {}, letters="ab")
     job_id = await take(town.client, route=route)
     await settled(town.service)
     waiting = await shown(town.client, job_id)
@@ -547,7 +547,7 @@ async def test_the_time_of_a_later_step_begins_with_its_first_attempt(
     town.channel("b").failures = [
         DeliveryError(Reason.RATE_LIMITED, "slow", retry_after_s=30, scope="chat")
     ]
-    route = await town.route({}, {"within_s": 60}, {}, letters="abc")
+    route = await town.route({}, {"within_seconds": 60}, {}, letters="abc")
     # The pace lets the next call be made after a minute.
     job_id = await take(town.client, route=route, messages_per_minute=1)
     await settled(town.service)

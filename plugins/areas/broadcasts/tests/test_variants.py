@@ -59,7 +59,7 @@ async def waiting(client: Any, job_id: str) -> dict[str, Any]:
 
     async def look() -> dict[str, Any] | None:
         found = await state(client, job_id)
-        return found if found["state"] == "waiting" else None
+        return found if found["status"] in {"scheduled", "pending"} else None
 
     return await until(look, timeout_s=30, interval_s=0.02)
 
@@ -120,7 +120,7 @@ async def test_the_share_gets_the_variants_and_the_rest_only_the_winner_by_click
     service: Service, client: Any, people: AddPeople, channel: RecordingChannel, clock: FakeClock
 ) -> None:
     await people(50)
-    job_id = await experiment(client, share_percent=40, after_s=HOUR)
+    job_id = await experiment(client, share_percent=40, after_seconds=HOUR)
     held = await waiting(client, job_id)
     first = texts(channel)
     testers = {each.chat_id for each in channel.sent}
@@ -140,8 +140,8 @@ async def test_the_share_gets_the_variants_and_the_rest_only_the_winner_by_click
     assert testers.isdisjoint(set(chats(channel, "Text of B")) - set(of_b))
     assert counts(done) == (50, 0, 0, 50)
     chosen = done["experiment"]
-    assert (chosen["state"], chosen["chosen"], chosen["chosen_by"], chosen["reason"]) == (
-        "decided",
+    assert (chosen["status"], chosen["chosen"], chosen["chosen_by"], chosen["reason"]) == (
+        "completed",
         "B",
         "clicks",
         "most_clicks",
@@ -191,7 +191,7 @@ async def test_all_get_the_variants_if_the_share_is_the_whole(
     late = await choose(client, job_id, "A")
 
     assert sorted(texts(channel).values()) == [2, 3, 3]
-    assert (done["status"], done["experiment"]["state"]) == ("completed", "ended")
+    assert (done["status"], done["experiment"]["status"]) == ("completed", "completed")
     assert done["experiment"]["variants"] == ["A", "B", "third"]
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     assert await events(client, "broadcast.winner_chosen") == []
@@ -204,7 +204,7 @@ async def test_a_manual_experiment_waits_for_a_choice_and_takes_one(
     service: Service, client: Any, people: AddPeople, channel: RecordingChannel, clock: FakeClock
 ) -> None:
     await people(20)
-    job_id = await experiment(client, share_percent=50, winner="manual", after_s=300)
+    job_id = await experiment(client, share_percent=50, winner="manual", after_seconds=300)
     held = await waiting(client, job_id)
     clock.advance(30 * 24 * HOUR)
     await settled(service)
@@ -215,7 +215,7 @@ async def test_a_manual_experiment_waits_for_a_choice_and_takes_one(
     done = await ended(client, job_id)
 
     assert held["decides_at"] is None
-    assert still["state"] == "waiting"
+    assert still["status"] == "pending"
     assert (wrong.status_code, wrong.json()["code"]) == (400, "validation_failed")
     assert (first.status_code, first.json()["experiment"]["chosen_by"]) == (200, "api")
     assert (second.status_code, second.json()["code"]) == (409, "winner_already_chosen")
@@ -330,7 +330,7 @@ async def test_a_scheduled_one_begins_its_experiment_at_its_time(
     body = {
         "audience": {"all": True},
         "variants": TWO,
-        "experiment": {"share_percent": 40, "after_s": 300},
+        "experiment": {"share_percent": 40, "after_seconds": 300},
         "send_at": "2026-01-20T12:00:00Z",
     }
     job_id = (await client.post("/v1/broadcast", json=body)).json()["job_id"]
@@ -340,7 +340,7 @@ async def test_a_scheduled_one_begins_its_experiment_at_its_time(
     clock.advance(301)
     done = await ended(client, job_id)
 
-    assert before["state"] == "testing"
+    assert before["status"] == "running"
     assert texts(channel) == {"Text of A": 8, "Text of B": 2}
     assert counts(done) == (10, 0, 0, 10)
 
@@ -358,7 +358,7 @@ async def test_cancel_while_it_waits_sends_nothing_more(
     done = await ended(client, job_id)
 
     assert (cancelled["status"], counts(done)) == ("cancelled", (10, 0, 10, 20))
-    assert done["experiment"]["state"] == "ended"
+    assert done["experiment"]["status"] == "cancelled"
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     assert len(channel.sent) == 10
     assert await events(client, "broadcast.winner_chosen") == []
@@ -377,7 +377,11 @@ async def test_a_pause_while_it_waits_holds_the_second_stage(
     await post(client, job_id, "resume")
     done = await ended(client, job_id)
 
-    assert (held["status"], held["sent"], held["experiment"]["state"]) == ("paused", 10, "decided")
+    assert (held["status"], held["sent"], held["experiment"]["status"]) == (
+        "paused",
+        10,
+        "completed",
+    )
     assert counts(done) == (20, 0, 0, 20)
     assert texts(channel) == {"Text of A": 15, "Text of B": 5}
 
@@ -494,8 +498,8 @@ async def test_a_service_that_starts_again_decides_in_time(
         ({"text": "Hi", "experiment": {"share_percent": 20}}, "experiment: needs variants"),
         ({"variants": TWO, "experiment": {"share_percent": 0}}, "experiment.share_percent"),
         ({"variants": TWO, "experiment": {"share_percent": 101}}, "experiment.share_percent"),
-        ({"variants": TWO, "experiment": {"after_s": 299}}, "experiment.after_s"),
-        ({"variants": TWO, "experiment": {"after_s": 604801}}, "experiment.after_s"),
+        ({"variants": TWO, "experiment": {"after_seconds": 299}}, "experiment.after_seconds"),
+        ({"variants": TWO, "experiment": {"after_seconds": 604801}}, "experiment.after_seconds"),
         ({"variants": TWO, "experiment": {"winner": "chance"}}, "experiment.winner"),
         ({"variants": TWO, "expires_in": 3600}, "expires_in: ends before the winner"),
         ({"variants": [TWO[0], {}]}, "variants[1]"),

@@ -65,7 +65,7 @@ async def test_variants_are_previewed_tested_reviewed_sent_and_copied(
         "b_button_data_1": "yes",
         "share_percent": "40",
         "winner": "manual",
-        "after_s": "3600",
+        "after_seconds": "3600",
         "permission": "",
     }
     preview = await admin.post("/broadcasts/preview", {**typed, "b_text": "x" * 5000})

@@ -274,7 +274,7 @@ async def test_a_message_by_a_route_shows_its_steps_and_what_was_reported(
     channel.capabilities = replace(channel.capabilities, reports=frozenset({"delivered", "read"}))
     steps = [
         {"channel": "messenger_b"},
-        {"channel": "messenger_a", "until": "read", "within_s": 60},
+        {"channel": "messenger_a", "until": "read", "within_seconds": 60},
         {"channel": "messenger_c"},
     ]
     body = CreateRouteBody.model_validate({"name": "All", "steps": steps})

@@ -17,7 +17,7 @@ HOURS = {"from": "18:00", "to": "24:00", "timezone": "Europe/Berlin"}
 BODY: dict[str, Any] = {
     "name": "Urgent",
     "steps": [
-        {"channel": "messenger_a", "until": "answered", "within_s": 60},
+        {"channel": "messenger_a", "until": "answered", "within_seconds": 60},
         {"channel": "messenger_b", "hours": HOURS, "on_unknown": "continue"},
     ],
 }
@@ -28,11 +28,11 @@ WRITTEN = {
     "steps": "2",
     "s0_channel": "messenger_a",
     "s0_until": "sent",
-    "s0_within_s": "60",
+    "s0_within_seconds": "60",
     "s0_timezone": "UTC",
     "s1_channel": "messenger_b",
     "s1_until": "sent",
-    "s1_within_s": "",
+    "s1_within_seconds": "",
     "s1_from": "08:00",
     "s1_to": "22:00",
     "s1_timezone": "Europe/Berlin",
@@ -77,14 +77,14 @@ def value(page: str, name: str) -> str:
 async def test_a_route_is_made_with_rows_that_are_not_used_left_out(
     service: Service, owner: Visitor
 ) -> None:
-    empty = {"s2_channel": "", "s2_until": "sent", "s2_within_s": "", "s2_timezone": "UTC"}
+    empty = {"s2_channel": "", "s2_until": "sent", "s2_within_seconds": "", "s2_timezone": "UTC"}
 
     answer = await owner.post("/routes/new", {**WRITTEN, **empty, "steps": "3"})
 
     [route] = await routes_of(service, owner)
     assert answer.status_code == 303
     assert answer.headers["location"].partition("?")[0].endswith(f"/routes/{route.route_id}")
-    assert [(each.channel, each.within_s) for each in route.steps] == [
+    assert [(each.channel, each.within_seconds) for each in route.steps] == [
         ("messenger_a", 60),
         ("messenger_b", None),
     ]
@@ -101,7 +101,7 @@ async def test_a_form_that_is_saved_as_it_was_opened_changes_nothing(
 ) -> None:
     before = await kept(service, owner)
     page = (await owner.get(f"/routes/{before.route_id}")).text
-    names = [f"s{number}_{name}" for number in (0, 1) for name in ("within_s", "from", "to")]
+    names = [f"s{number}_{name}" for number in (0, 1) for name in ("within_seconds", "from", "to")]
     zones = ["s0_timezone", "s1_timezone"]
     selects = [f"s{number}_{name}" for number in (0, 1) for name in ("channel", "until")]
     given = {name: value(page, name) for name in [*names, *zones, "version", "steps", "name"]}
@@ -151,12 +151,12 @@ def test_a_route_has_no_more_rows_than_steps() -> None:
 async def test_what_is_refused_is_shown_with_what_was_written(
     service: Service, owner: Visitor
 ) -> None:
-    wrong = {**WRITTEN, "s0_within_s": "soon", "s1_channel": "messenger_a"}
+    wrong = {**WRITTEN, "s0_within_seconds": "soon", "s1_channel": "messenger_a"}
 
     page = html.unescape((await owner.post("/routes/new", wrong)).text)
 
     assert "Step 1, Wait before the next step, seconds: " in page
-    assert value(page, "s0_within_s") == "soon"
+    assert value(page, "s0_within_seconds") == "soon"
     assert await routes_of(service, owner) == []
 
 

@@ -242,8 +242,8 @@ class GatewayUrlAnswer(ResponseModel):
 
     gateway_id: GatewayId
     url: Url = _URL
-    old_url_valid_until: Time = Field(
-        description="Until when requests to the URL before are taken as well.",
+    previous_valid_until: Time = Field(
+        description="Until when the previous URL is accepted.",
         examples=[examples.LATER],
     )
 

@@ -51,11 +51,13 @@ async def get_gateway(ctx: Context, gateway_id: GatewayId, gateways: Gateways) -
     return GatewayAnswer.of(await gateways.get(ctx.tx, ctx.project_id, gateway_id))
 
 
-@router.put("/v1/gateways/{gateway_id}", errors=(NotFound,), audited=lambda _: _("Gateway changed"))
+@router.patch(
+    "/v1/gateways/{gateway_id}", errors=(NotFound,), audited=lambda _: _("Gateway changed")
+)
 async def update_gateway(
     ctx: Context, gateway_id: GatewayId, body: UpdateGatewayBody, gateways: Gateways
 ) -> GatewayAnswer:
-    """Changes a gateway; messages that are under way keep the channels that they began with."""
+    """Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels."""
     return GatewayAnswer.of(await gateways.update(ctx.tx, ctx.project_id, gateway_id, body))
 
 
@@ -84,7 +86,7 @@ async def rotate_gateway_url(
     """
     gateway, url, until_ms = await gateways.rotate_url(ctx.tx, ctx.project_id, gateway_id)
     return GatewayUrlAnswer(
-        gateway_id=gateway.gateway_id, url=url, old_url_valid_until=to_rfc3339(until_ms)
+        gateway_id=gateway.gateway_id, url=url, previous_valid_until=to_rfc3339(until_ms)
     )
 
 

@@ -29,7 +29,7 @@ async def test_name_channels_and_key_can_be_changed(make: Make, client: AsyncCli
     path = f"/v1/gateways/{made['gateway_id']}"
 
     changed = (
-        await client.put(
+        await client.patch(
             path, json={"name": "New", "channels": ["messenger_b"], "signing_key": None}
         )
     ).json()
@@ -61,7 +61,7 @@ async def test_what_makes_no_gateway_is_refused(
     assert refusal(await client.post("/v1/gateways", json=whole)) == (400, "validation_failed")
     gateway = await make("logto")
     if "sender" not in body:
-        answer = await client.put(f"/v1/gateways/{gateway['gateway_id']}", json=body)
+        answer = await client.patch(f"/v1/gateways/{gateway['gateway_id']}", json=body)
         assert refusal(answer) == (400, "validation_failed")
 
 
@@ -83,6 +83,7 @@ async def test_after_a_rotation_both_urls_are_accepted_for_a_day(
     new = (await client.post(path)).json()
 
     assert new["url"] != old["url"]
+    assert new["previous_valid_until"] == "2026-01-16T12:00:00.000Z"
     for each in (old, new):
         assert (await post(each, recorded("novu"))).status_code == 200
     clock.advance(24 * 3600)

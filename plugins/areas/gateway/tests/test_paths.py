@@ -74,9 +74,9 @@ async def test_a_body_without_them_is_refused_with_the_place(
 async def test_paths_are_shown_changed_and_removed(make: Make, client: AsyncClient) -> None:
     made = await make("generic", paths=PATHS)
     path = f"/v1/gateways/{made['gateway_id']}"
-    renamed = (await client.put(path, json={"name": "New"})).json()
-    changed = (await client.put(path, json={"paths": {"to": "phone"}})).json()
-    removed = (await client.put(path, json={"paths": None})).json()
+    renamed = (await client.patch(path, json={"name": "New"})).json()
+    changed = (await client.patch(path, json={"paths": {"to": "phone"}})).json()
+    removed = (await client.patch(path, json={"paths": None})).json()
 
     assert made["paths"] == renamed["paths"] == PATHS
     assert changed["paths"] == {"to": "phone"}

@@ -169,7 +169,7 @@ def rotate_secret(
     secret, ends_at_ms = asyncio.run(_rotate_secret(config, project_id, client_id))
     if as_json:
         until = optional_rfc3339(ends_at_ms)
-        typer.echo(json.dumps({"client_secret": secret, "previous_expires_at": until}))
+        typer.echo(json.dumps({"client_secret": secret, "previous_valid_until": until}))
         return
     typer.echo(f"client secret: {secret}  (shown only now)")
     if ends_at_ms is not None:

@@ -225,11 +225,11 @@ async def test_another_url_is_fetched_and_inline_keys_end_it(
     clock.advance(61)
     server.keys = [new]
 
-    await client.put(path, json={"jwks_uri": f"{server.url}?moved"})
+    await client.patch(path, json={"jwks_uri": f"{server.url}?moved"})
     await settled(service)
     moved = [await authenticate(ann, app, key, clock) for key in (old, new)]
     inline = {"keys": [old.as_dict(private=False)]}
-    changed = await client.put(path, json={"jwks": inline})
+    changed = await client.patch(path, json={"jwks": inline})
     back = [await authenticate(ann, app, key, clock) for key in (old, new)]
 
     assert (moved, back) == ([401, 200], [200, 401])

@@ -18,7 +18,7 @@ async def test_a_client_is_created_shown_listed_changed_and_deleted(client, regi
 
     shown = (await client.get(path)).json()
     listed = (await client.get(PATH)).json()["data"]
-    changed = await client.put(path, json={"name": "Graphs", "scopes": ["openid"]})
+    changed = await client.patch(path, json={"name": "Graphs", "scopes": ["openid"]})
     deleted = await client.delete(path)
 
     assert made["client_secret"].startswith("mos_")
@@ -35,7 +35,7 @@ async def test_clients_of_another_project_are_not_found(stranger, register):
 
     answers = [
         await stranger.get(path),
-        await stranger.put(path, json={"name": "Mine"}),
+        await stranger.patch(path, json={"name": "Mine"}),
         await stranger.delete(path),
         await stranger.get(f"{path}/secrets"),
         await stranger.post(f"{path}/secrets"),
@@ -74,7 +74,8 @@ async def test_two_secrets_are_valid_during_a_rotation_and_never_three(
 ):
     made = await register()
     path = f"{PATH}/{made['client_id']}/secrets"
-    second = (await client.post(path)).json()
+    rotated = await client.post(path)
+    second = rotated.json()
     clock.advance(1)
 
     async def opens(secret: str) -> bool:
@@ -87,12 +88,17 @@ async def test_two_secrets_are_valid_during_a_rotation_and_never_three(
     clock.advance(1)
     after = [await opens(each["client_secret"]) for each in (made, second, third)]
     listed = (await client.get(path)).json()["data"]
+    first = (await client.get(path, params={"limit": 1})).json()
+    rest = (await client.get(path, params={"limit": 1, "cursor": first["next_cursor"]})).json()
     clock.advance(72 * 3600)
     at_the_end = [await opens(each["client_secret"]) for each in (second, third)]
 
+    assert rotated.status_code == 200
+    assert second["previous_valid_until"] is not None
     assert during == [True, True]
     assert after == [False, True, True]
     assert [each["secret_id"] for each in listed] == [third["secret_id"], second["secret_id"]]
+    assert (first["data"], rest) == (listed[:1], {"data": listed[1:], "next_cursor": None})
     assert at_the_end == [False, True]
 
 
@@ -116,7 +122,7 @@ async def test_a_secret_comes_in_the_form_only_from_a_client_that_is_registered_
     by_form = {**made, "token_endpoint_auth_method": "client_secret_post"}
     refused = await ann.exchange(by_form, await ann.code(made))
     logged = await ann.outcomes(made)
-    changed = await client.put(
+    changed = await client.patch(
         f"{PATH}/{made['client_id']}", json={"token_endpoint_auth_method": "client_secret_post"}
     )
     # The header is for every client with a secret (RFC 6749, section 2.3.1).
@@ -133,7 +139,7 @@ async def test_a_secret_comes_in_the_form_only_from_a_client_that_is_registered_
 
 async def test_a_client_without_a_secret_stays_without(client, register):
     made = await register(token_endpoint_auth_method="none")
-    refused = await client.put(
+    refused = await client.patch(
         f"{PATH}/{made['client_id']}", json={"token_endpoint_auth_method": "client_secret_basic"}
     )
 

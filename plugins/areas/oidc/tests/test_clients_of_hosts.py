@@ -42,7 +42,7 @@ class TestPairwiseSubjects:
     ) -> None:
         one = await register(subject_type="pairwise", first_party=True)
         before = await self.sub(ann, one)
-        changed = await client.put(
+        changed = await client.patch(
             f"/v1/oidc/clients/{one['client_id']}", json={"home_url": "https://www.example/"}
         )
 
@@ -55,8 +55,8 @@ class TestPairwiseSubjects:
         """Every person would be another one to the client."""
         one = await register(subject_type="pairwise")
         path = f"/v1/oidc/clients/{one['client_id']}"
-        moved = await client.put(path, json={"redirect_uris": ["https://new.example/callback"]})
-        within = await client.put(path, json={"redirect_uris": ["https://app.example/new"]})
+        moved = await client.patch(path, json={"redirect_uris": ["https://new.example/callback"]})
+        within = await client.patch(path, json={"redirect_uris": ["https://app.example/new"]})
 
         assert moved.status_code == 400
         assert "must keep the host" in moved.text

@@ -146,7 +146,7 @@ class TestDynamic:
         assert sorted(each.status_code for each in made) == [201] * 3 + [401] * 9
 
     async def test_a_token_expires(self, ann, new_token, clock):
-        token = (await new_token(lifetime_s=60, max_uses=None))["token"]
+        token = (await new_token(expires_in=60, max_uses=None))["token"]
         first = await register(ann, token)
         clock.advance(60)
 

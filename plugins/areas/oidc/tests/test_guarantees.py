@@ -89,13 +89,13 @@ async def test_a_refresh_gives_what_the_client_may_have_now(ann: Visitor, regist
     app = await register(first_party=True, scopes=OFFLINE)
     tokens = await ann.tokens(app, scope=" ".join(OFFLINE))
     before = (await ann.userinfo(tokens["access_token"])).json()
-    await client.put(
+    await client.patch(
         f"/v1/oidc/clients/{app['client_id']}", json={"scopes": ["openid", "offline_access"]}
     )
 
     after = (await ann.userinfo(tokens["access_token"])).json()
     narrower = (await ann.refresh(app, tokens["refresh_token"])).json()
-    await client.put(f"/v1/oidc/clients/{app['client_id']}", json={"scopes": ["openid"]})
+    await client.patch(f"/v1/oidc/clients/{app['client_id']}", json={"scopes": ["openid"]})
     refused = await ann.refresh(app, narrower["refresh_token"])
 
     assert "name" in before
@@ -114,9 +114,9 @@ async def test_a_refresh_needs_the_proof_that_the_client_asks_for_now(
     tokens = (await ann.exchange(app, code)).json()
     path = f"/v1/oidc/clients/{app['client_id']}"
 
-    await client.put(path, json={"must_prove": ["phone"]})
+    await client.patch(path, json={"must_prove": ["phone"]})
     refused = await ann.refresh(app, tokens["refresh_token"])
-    await client.put(path, json={"must_prove": ["phone", "account"]})
+    await client.patch(path, json={"must_prove": ["phone", "account"]})
     taken = await ann.refresh(app, tokens["refresh_token"])
 
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")

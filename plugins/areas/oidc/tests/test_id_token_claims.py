@@ -58,7 +58,7 @@ async def test_a_refresh_tells_the_claims_of_the_scopes_that_it_asks_for(ann, re
 async def test_a_client_may_have_them_in_userinfo_alone(ann, client, register):
     made = await register(claims_in_id_token=False)
     without = await ann.tokens(made, scope="openid profile")
-    await client.put(f"/v1/oidc/clients/{made['client_id']}", json={"claims_in_id_token": True})
+    await client.patch(f"/v1/oidc/clients/{made['client_id']}", json={"claims_in_id_token": True})
     with_them = await ann.tokens(made, scope="openid profile")
 
     assert "name" not in ann.claims(without)

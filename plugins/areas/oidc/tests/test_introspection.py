@@ -62,7 +62,7 @@ async def test_of_other_clients_it_learns_nothing(ann, register, client, page, a
     theirs = (await ann.tokens(other))["access_token"]
     pages = (await ann.tokens(page))["access_token"]
     of_other = await shown(ann, api, theirs)
-    await client.put(f"{PATH}/{api['client_id']}", json={"introspects": [other["client_id"]]})
+    await client.patch(f"{PATH}/{api['client_id']}", json={"introspects": [other["client_id"]]})
 
     assert of_other == {"active": False}
     assert await shown(ann, other, pages) == {"active": False}
@@ -91,7 +91,7 @@ async def test_scopes_that_the_page_may_not_have_any_more_are_not_shown(
     ann, client, page, api, clock
 ):
     token = (await ann.tokens(page, scope=SCOPE))["access_token"]
-    await client.put(f"{PATH}/{page['client_id']}", json={"scopes": ["openid"]})
+    await client.patch(f"{PATH}/{page['client_id']}", json={"scopes": ["openid"]})
     clock.advance(1)
 
     assert (await shown(ann, api, token))["scope"] == "openid"
@@ -111,7 +111,7 @@ async def test_a_client_that_is_deleted_is_struck_off_the_list(client, page, api
     path = f"{PATH}/{api['client_id']}"
     await client.delete(f"{PATH}/{page['client_id']}")
     left = (await client.get(path)).json()
-    renamed = await client.put(path, json={"name": "Orders"})
+    renamed = await client.patch(path, json={"name": "Orders"})
 
     assert left["introspects"] == []
     assert renamed.status_code == 200
@@ -146,7 +146,7 @@ async def test_clients_of_other_projects_and_the_client_itself_are_refused(
     elsewhere = await stranger.post(
         PATH, json={"name": "API", "grant_types": [], "introspects": [page["client_id"]]}
     )
-    itself = await client.put(
+    itself = await client.patch(
         f"{PATH}/{api['client_id']}", json={"introspects": [api["client_id"]]}
     )
 

@@ -37,7 +37,16 @@ from msgsvc_core.subscribers.models import (
     Username,
 )
 
-Status = Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
+Status = Literal[
+    "pending",
+    "queued",
+    "sent",
+    "failed",
+    "verified",
+    "expired",
+    "max_attempts_reached",
+    "superseded",
+]
 
 #: What is stored. `waiting` is a request whose link nobody has opened. A code that ran out stays
 #: `active` until the next one takes its place.
@@ -122,8 +131,10 @@ class OneTimeCode:
                 return "expired"
             case "waiting":
                 return "pending"
+            case "active" if self.sent_at_ms is not None:
+                return "sent"
             case "active":
-                return "pending" if self.sent_at_ms is None else "sent"
+                return "queued" if self.reason is None else "failed"
             case ended:
                 return ended
 
@@ -351,8 +362,8 @@ class OtpAnswer(ResponseModel):
 
     otp_id: OtpId
     status: Status = Field(
-        description="`pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer"
-        " code of the same purpose took its place.",
+        description="`pending` until the link of a request is opened, then `queued` until a messenger takes"
+        " the message; `failed` if none did. `superseded`: a newer code of the same purpose took its place.",
         examples=["sent"],
     )
     purpose: PurposeOfCode

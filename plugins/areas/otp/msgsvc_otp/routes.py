@@ -56,7 +56,8 @@ async def send_otp(
     `code`, `minutes`, `project` and `purpose`.
 
     With `route` the same code goes to the first channel of the route that reaches the person, at once to the
-    next one if that fails, and to the next one too if the code was not given within the step's `within_s`.
+    next one if that fails, and to the next one too if the code was not given within the step's
+    `within_seconds`.
 
     With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
     person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.

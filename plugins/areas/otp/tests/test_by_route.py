@@ -16,7 +16,7 @@ from msgsvc_otp import store
 from .conftest import Person, refusal, shown
 
 A, B = "messenger_a", "messenger_b"
-STEPS = [{"channel": A, "within_s": 60}, {"channel": B}]
+STEPS = [{"channel": A, "within_seconds": 60}, {"channel": B}]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ async def test_a_failure_on_every_channel_is_told_of(
     otp_id = (await ask()).json()["otp_id"]
 
     state = await shown(client, otp_id)
-    assert (state["status"], state["reason"]) == ("pending", "invalid_message")
+    assert (state["status"], state["reason"]) == ("failed", "invalid_message")
     assert await sealed(service, otp_id) is None
 
 
@@ -285,7 +285,7 @@ async def test_an_address_that_did_not_get_the_code_is_not_verified(
     by_mail = (await client.post("/v1/subscribers", json=body)).json()["subscriber_id"]
     other = await ann_b.subscribe(client)
     await client.patch(f"/v1/subscribers/{other}", json={"external_id": "ann"})
-    steps = [{"channel": B, "within_s": 60}, {"channel": A}]
+    steps = [{"channel": B, "within_seconds": 60}, {"channel": A}]
     route = await client.post("/v1/routes", json={"name": "Codes", "steps": steps})
     await client.post(
         "/v1/otp/send", json={"external_id": "ann", "route": route.json()["route_id"]}
@@ -305,7 +305,7 @@ async def test_an_address_that_did_not_get_the_code_is_not_verified(
 async def test_a_job_that_runs_twice_or_late_sends_nothing_again(
     service: Service, clock: FakeClock, ann: Person, ann_b: Person, ids: list[str], ask: Ask
 ) -> None:
-    otp_id = (await ask([*STEPS[:1], {"channel": B, "within_s": 60}])).json()["otp_id"]
+    otp_id = (await ask([*STEPS[:1], {"channel": B, "within_seconds": 60}])).json()["otp_id"]
     async with service.db.read() as tx:
         project_id = await tx.fetch_val("SELECT project_id FROM otp_codes", {})
     payload = {"project_id": project_id, "otp_id": otp_id, "step": 0}
@@ -321,7 +321,7 @@ async def test_a_job_that_runs_twice_or_late_sends_nothing_again(
 async def test_a_code_that_ran_out_is_sent_nowhere_and_not_kept(
     service: Service, clock: FakeClock, ann_b: Person, ids: list[str], ask: Ask
 ) -> None:
-    steps = [{"channel": A, "within_s": 600}, {"channel": B}]
+    steps = [{"channel": A, "within_seconds": 600}, {"channel": B}]
     otp_id = (await ask(steps, ttl_minutes=1)).json()["otp_id"]
 
     await wait(service, clock, 61)

@@ -166,7 +166,7 @@ async def test_message_that_the_messenger_refuses_is_told_by_its_reason(
     otp_id = await send()
 
     code = await shown(client, otp_id)
-    assert (code["status"], code["reason"]) == ("pending", "invalid_message")
+    assert (code["status"], code["reason"]) == ("failed", "invalid_message")
     assert await seen() == []
     assert (await client.get(f"/v1/subscribers/{ann_id}")).json()["status"] == "active"
 

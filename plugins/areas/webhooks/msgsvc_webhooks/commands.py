@@ -204,7 +204,7 @@ def _print_json(one: Forwarded) -> None:
                 "event_id": one.delivery.event_id,
                 "delivery_id": one.delivery.delivery_id,
                 "status_code": attempt.status_code,
-                "duration_ms": attempt.duration_ms,
+                "duration_seconds": attempt.duration_ms / 1000,
                 "error": attempt.error,
             },
             ensure_ascii=False,

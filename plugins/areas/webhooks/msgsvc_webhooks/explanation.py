@@ -36,7 +36,7 @@ class DeliveryExplainer:
             "project_id": delivery.project_id,
             "event": delivery.event,
             "event_id": delivery.event_id,
-            "status": delivery.status,
+            "status": delivery.shown_status,
             "attempts": delivery.attempts,
             "next_attempt_at": optional_rfc3339(delivery.next_attempt_at_ms),
             "webhook_id": delivery.webhook_id,
@@ -50,7 +50,7 @@ class DeliveryExplainer:
         ]
         for at_ms, text in (
             (delivery.next_attempt_at_ms, "next attempt"),
-            (delivery.finished_at_ms, delivery.status),
+            (delivery.finished_at_ms, delivery.shown_status),
         ):
             if at_ms is not None:
                 timeline.append(TimelineEntry(at_ms, text))
@@ -67,7 +67,9 @@ class DeliveryExplainer:
             deliveries = await journal.get_many(tx, project_id, ids) if ids else {}
             for delivery in deliveries.values():
                 at_ms = delivery.finished_at_ms or delivery.created_at_ms
-                text = f"webhook {webhook.webhook_id}: {delivery.status}, {delivery.delivery_id}"
+                text = (
+                    f"webhook {webhook.webhook_id}: {delivery.shown_status}, {delivery.delivery_id}"
+                )
                 found.append(TimelineEntry(at_ms, text))
         return found
 

@@ -74,10 +74,10 @@ async def list_page(
     """A webhook's deliveries, newest first, or oldest first; one more than the page size."""
     conditions = ["project_id = :project_id", "webhook_id = :webhook_id"]
     params: dict[str, Any] = {"project_id": project_id, "webhook_id": webhook_id}
-    if query.status is not None:
-        assert query.status in get_args(DeliveryStatus), "it stands in the SQL"
-        conditions.append(f"status = '{query.status}'")
-        if query.status != "delivered":
+    if query.stored_status is not None:
+        assert query.stored_status in get_args(DeliveryStatus), "it stands in the SQL"
+        conditions.append(f"status = '{query.stored_status}'")
+        if query.stored_status != "delivered":
             # As the index says which rows are in it.
             conditions.append("status <> 'delivered'")
     if query.event is not None:

@@ -15,7 +15,10 @@ from msgsvc_core.kernel.values import value_object
 WebhookStatus = Literal["active", "disabled"]
 #: Why the service disabled a webhook: no attempt succeeded for days, or its receiver answered 410.
 DisabledReason = Literal["failing", "gone"]
+#: As it is stored.
 DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
+#: As the API and pages show it.
+ShownStatus = Literal["queued", "delivered", "failed", "cancelled"]
 
 #: Characters of the note on a webhook.
 MAX_DESCRIPTION_LENGTH = 500
@@ -127,6 +130,10 @@ class Delivery:
     next_attempt_at_ms: int | None
     finished_at_ms: int | None
 
+    @property
+    def shown_status(self) -> ShownStatus:
+        return "queued" if self.status == "pending" else self.status
+
 
 class CreateWebhookBody(RequestModel):
     """A new webhook."""
@@ -163,7 +170,7 @@ class UpdateWebhookBody(RequestModel):
     )
     status: Kept[WebhookStatus] = Field(
         None,
-        description="`disabled` to receive nothing, which cancels pending deliveries; `active` to receive"
+        description="`disabled` to receive nothing, which cancels queued deliveries; `active` to receive"
         " again.",
     )
 
@@ -180,12 +187,16 @@ class ReplayBody(RequestModel):
 class DeliveryQuery(PageQuery):
     """Filters and paging."""
 
-    status: DeliveryStatus | None = Field(
+    status: ShownStatus | None = Field(
         None, description="Only deliveries with this status.", examples=["failed"]
     )
     event: str | None = Field(
         None, description="Only deliveries of this event.", examples=["auth.completed"]
     )
+
+    @property
+    def stored_status(self) -> DeliveryStatus | None:
+        return "pending" if self.status == "queued" else self.status
 
 
 class WebhookAnswer(ResponseModel):
@@ -231,12 +242,12 @@ class WebhookList(ResponseModel):
 
 
 class RotatedSecretAnswer(ResponseModel):
-    """The new signing secret, which is shown this once, and until when the old one signs too."""
+    """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     webhook_id: WebhookId
     secret: SigningSecret
-    old_secret_valid_until: Time = Field(
-        description="Until when deliveries are signed with the old secret too.",
+    previous_valid_until: Time = Field(
+        description="Until when deliveries are also signed with the previous secret.",
         examples=[examples.LATER],
     )
 
@@ -245,15 +256,15 @@ class AttemptAnswer(ResponseModel):
     """One HTTP call."""
 
     attempted_at: Time = Field(description="When it was made.")
-    duration_ms: int = Field(description="Milliseconds until it ended.", examples=[84])
+    duration_seconds: float = Field(description="Seconds until it ended.", examples=[0.084])
     status_code: int | None = Field(
         description="HTTP status of the response; null if there was none.", examples=[200]
     )
     error: str | None = Field(
         description="Why it did not succeed, for people; null if it did.", examples=[None]
     )
-    answer: str = Field(
-        description="The first 2 KiB of the response's body, as text; empty if there was none.",
+    answer: str | None = Field(
+        description="The first 2 KiB of the response's body, as text; null if there was none.",
         examples=["ok"],
     )
 
@@ -261,10 +272,10 @@ class AttemptAnswer(ResponseModel):
     def of(cls, attempt: Attempt) -> "AttemptAnswer":
         return cls(
             attempted_at=to_rfc3339(attempt.started_at_ms),
-            duration_ms=attempt.duration_ms,
+            duration_seconds=attempt.duration_ms / 1000,
             status_code=attempt.status_code,
             error=attempt.error,
-            answer=attempt.answer,
+            answer=attempt.answer or None,
         )
 
 
@@ -275,17 +286,17 @@ class DeliveryAnswer(ResponseModel):
     webhook_id: WebhookId
     event_id: str = Field(description="The event's id.", examples=[examples.EVENT_ID])
     event: str = Field(description="The event's name.", examples=["auth.completed"])
-    status: DeliveryStatus = Field(
-        description="`pending` until an attempt succeeds; `failed` after the last one; `cancelled` with"
+    status: ShownStatus = Field(
+        description="`queued` until an attempt succeeds; `failed` after the last one; `cancelled` with"
         " its webhook.",
         examples=["delivered"],
     )
     created_at: CreatedAt = Field(examples=[examples.TIME])
     next_attempt_at: Time | None = Field(
-        description="When it is attempted next; null unless it is pending.", examples=[None]
+        description="When it is attempted next; null unless it is queued.", examples=[None]
     )
     finished_at: Time | None = Field(
-        description="When it was delivered, failed or cancelled; null while it is pending."
+        description="When it was delivered, failed or cancelled; null while it is queued."
     )
     attempts: list[AttemptAnswer] = Field(description="Its attempts, the first one first.")
 
@@ -296,7 +307,7 @@ class DeliveryAnswer(ResponseModel):
             webhook_id=delivery.webhook_id,
             event_id=delivery.event_id,
             event=delivery.event,
-            status=delivery.status,
+            status=delivery.shown_status,
             created_at=to_rfc3339(delivery.created_at_ms),
             next_attempt_at=optional_rfc3339(delivery.next_attempt_at_ms),
             finished_at=optional_rfc3339(delivery.finished_at_ms),

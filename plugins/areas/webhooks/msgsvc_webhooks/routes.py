@@ -69,7 +69,7 @@ async def get_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -
 async def update_webhook(
     ctx: Context, webhook_id: WebhookId, body: UpdateWebhookBody, webhooks: Webhooks
 ) -> WebhookAnswer:
-    """Changes a webhook. Disabling it cancels pending deliveries."""
+    """Changes a webhook. Disabling it cancels queued deliveries."""
     webhook = await webhooks.update(ctx.tx, ctx.project_id, webhook_id, body)
     return WebhookAnswer.of(webhook)
 
@@ -81,7 +81,7 @@ async def update_webhook(
     audited=lambda _: _("Webhook deleted"),
 )
 async def delete_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -> None:
-    """Deletes a webhook and its secret, and cancels pending deliveries."""
+    """Deletes a webhook and its secret, and cancels queued deliveries."""
     await webhooks.delete(ctx.tx, ctx.project_id, webhook_id)
 
 
@@ -93,10 +93,10 @@ async def delete_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
 async def rotate_webhook_secret(
     ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
 ) -> RotatedSecretAnswer:
-    """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours."""
+    """Rotates the signing secret; the new one is returned once. The previous one also signs for 24 hours."""
     secret, until_ms = await webhooks.rotate_secret(ctx.tx, ctx.project_id, webhook_id)
     return RotatedSecretAnswer(
-        webhook_id=webhook_id, secret=secret, old_secret_valid_until=to_rfc3339(until_ms)
+        webhook_id=webhook_id, secret=secret, previous_valid_until=to_rfc3339(until_ms)
     )
 
 

@@ -88,7 +88,7 @@ async def test_a_retried_delivery_has_the_whole_plan_before_it(
     await settled(running)
     [after] = await journal(webhook)
 
-    assert (after["status"], after["next_attempt_at"]) == ("pending", "2026-01-15T12:00:01.000Z")
+    assert (after["status"], after["next_attempt_at"]) == ("queued", "2026-01-15T12:00:01.000Z")
 
 
 async def test_a_delivery_that_could_not_be_settled_begins_its_plan_anew(
@@ -104,7 +104,7 @@ async def test_a_delivery_that_could_not_be_settled_begins_its_plan_anew(
     await working()
     [after] = await journal(webhook)
 
-    assert (after["status"], after["next_attempt_at"]) == ("pending", "2026-01-15T12:00:01.000Z")
+    assert (after["status"], after["next_attempt_at"]) == ("queued", "2026-01-15T12:00:01.000Z")
 
 
 async def _disable(client: Any, webhook: Any, _delivery: Any) -> None:

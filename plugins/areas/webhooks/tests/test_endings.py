@@ -17,7 +17,7 @@ async def test_failing_receiver_gets_every_attempt_of_the_plan(
     webhook = await add_webhook()
     await emit()
     await settled(service)
-    while (await journal(webhook))[0]["status"] == "pending":
+    while (await journal(webhook))[0]["status"] == "queued":
         (delivery,) = await journal(webhook)
         due = datetime.fromisoformat(delivery["next_attempt_at"])
         clock.advance(due.timestamp() - clock.time())

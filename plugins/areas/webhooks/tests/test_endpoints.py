@@ -280,7 +280,7 @@ async def test_rotation_shows_the_new_secret_and_the_end_of_the_old_one(
     assert response.status_code == 200
     assert rotated["secret"].startswith("whsec_")
     assert rotated["secret"] != webhook["secret"]
-    assert rotated["old_secret_valid_until"] == "2026-01-16T12:00:00.000Z"
+    assert rotated["previous_valid_until"] == "2026-01-16T12:00:00.000Z"
 
 
 async def test_rotation_waits_when_too_many_secrets_are_valid(

@@ -37,7 +37,7 @@ async def test_a_test_reaches_the_webhook_signed_whatever_events_it_names(
     await settled(service)
     delivery = await delivery_of(client, answer.json()["delivery_id"])
 
-    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    assert (answer.status_code, answer.json()["status"]) == (202, "queued")
     [request] = receiver.received
     assert request.event == {
         "event": "webhook.test",
@@ -110,7 +110,7 @@ async def test_a_redelivery_has_the_same_id_and_body_and_a_fresh_signature(
     first, second = receiver.received
     [after] = await journal(webhook)
 
-    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
+    assert (answer.status_code, answer.json()["status"]) == (202, "queued")
     name = "X-Service-Delivery-Id"
     assert first.headers[name] == second.headers[name] == delivery["delivery_id"]
     assert first.body == second.body
@@ -139,7 +139,7 @@ async def test_a_redelivery_has_the_whole_retry_plan_before_it(
     await settled(service)
     [after] = await journal(webhook)
 
-    assert after["status"] == "pending"
+    assert after["status"] == "queued"
     assert after["next_attempt_at"] == "2026-01-17T12:00:01.000Z"
 
 
@@ -170,8 +170,8 @@ async def test_what_waits_to_be_retried_is_tried_at_once_with_the_whole_plan_bef
         await settled(service)
     [delivered] = await journal(webhook)
 
-    assert (answer.status_code, answer.json()["status"]) == (202, "pending")
-    assert after["status"] == "pending"
+    assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+    assert after["status"] == "queued"
     assert waiting["next_attempt_at"] > "2026-01-15T17"
     assert after["next_attempt_at"] == "2026-01-15T14:00:12.000Z"
     assert [each["status_code"] for each in delivered["attempts"]] == [500] * 7 + [200]

@@ -104,7 +104,7 @@ async def test_a_question_is_answered_by_its_number(shop: Shop, ann: Person) -> 
 
 
 async def test_a_person_signs_in(shop: Shop, ann: Person) -> None:
-    body = {"state": "cart-17", "lang": "en", "match": True}
+    body = {"state": "cart-17", "lang": "en", "number_matching": True}
     session = (await shop.client.post("/v1/auth/session", json=body)).json()
     await ann.start(first=session["start_messages"]["messenger_a"])
     await reads(ann, "Sign in to")

@@ -114,14 +114,14 @@ export interface AssignBody {
 export interface AttemptAnswer {
   /** When it was made. */
   attempted_at: string;
-  /** Milliseconds until it ended. */
-  duration_ms: number;
+  /** Seconds until it ended. */
+  duration_seconds: number;
   /** HTTP status of the response; null if there was none. */
   status_code: number | null;
   /** Why it did not succeed, for people; null if it did. */
   error: string | null;
-  /** The first 2 KiB of the response's body, as text; empty if there was none. */
-  answer: string;
+  /** The first 2 KiB of the response's body, as text; null if there was none. */
+  answer: string | null;
 }
 
 /** An attribute of the subscriber has this value. */
@@ -578,7 +578,7 @@ export interface BroadcastExperiment {
    */
   winner?: "clicks" | "manual" | undefined;
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_s?: number | undefined;
+  after_seconds?: number | undefined;
 }
 
 /**
@@ -653,7 +653,7 @@ export interface BroadcastWinnerChosenEventData {
   job_id: string;
   /** The variant's name; by default A, B, C, D by place. */
   variant: string;
-  /** `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`. */
+  /** `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`. */
   by: "clicks" | "member" | "api";
   /** Why it is this one, if clicks decided; null for a choice. */
   reason: "most_clicks" | "tie" | "no_clicks" | null;
@@ -1352,7 +1352,7 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
-/** A new route. Every step but the last that waits for more than `sent` has `within_s`. */
+/** A new route. Every step but the last that waits for more than `sent` has `within_seconds`. */
 export interface CreateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name: string;
@@ -1442,13 +1442,13 @@ export interface DeliveryAnswer {
   event_id: string;
   /** The event's name. */
   event: string;
-  /** `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
-  status: "pending" | "delivered" | "failed" | "cancelled";
+  /** `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
+  status: "queued" | "delivered" | "failed" | "cancelled";
   /** Time of creation. */
   created_at: string;
-  /** When it is attempted next; null unless it is pending. */
+  /** When it is attempted next; null unless it is queued. */
   next_attempt_at: string | null;
-  /** When it was delivered, failed or cancelled; null while it is pending. */
+  /** When it was delivered, failed or cancelled; null while it is queued. */
   finished_at: string | null;
   /** Its attempts, the first one first. */
   attempts: Array<AttemptAnswer>;
@@ -1891,11 +1891,15 @@ export interface ExperimentAnswer {
    */
   winner: "clicks" | "manual";
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_s: number;
+  after_seconds: number;
   /** The names of the variants. */
   variants: Array<string>;
-  /** `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without one. */
-  state: "testing" | "waiting" | "decided" | "ended";
+  /**
+   * `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks decide,
+   * `pending` for a choice. `completed` with a winner, or at the end without one; `cancelled` with the
+   * broadcast.
+   */
+  status: "running" | "scheduled" | "pending" | "completed" | "cancelled";
   /** When clicks decide; null before the end of the first stage, and if they don't. */
   decides_at: string | null;
   /** The variant for the rest; null before. */
@@ -2178,8 +2182,8 @@ export interface GatewayUrlAnswer {
   gateway_id: string;
   /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
   url: string;
-  /** Until when requests to the URL before are taken as well. */
-  old_url_valid_until: string;
+  /** Until when the previous URL is accepted. */
+  previous_valid_until: string;
 }
 
 /** An answer. */
@@ -2926,10 +2930,10 @@ export interface OtpAnswer {
   /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
   otp_id: string;
   /**
-   * `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of the same
-   * purpose took its place.
+   * `pending` until the link of a request is opened, then `queued` until a messenger takes the message;
+   * `failed` if none did. `superseded`: a newer code of the same purpose took its place.
    */
-  status: "pending" | "sent" | "verified" | "expired" | "max_attempts_reached" | "superseded";
+  status: "pending" | "queued" | "sent" | "failed" | "verified" | "expired" | "max_attempts_reached" | "superseded";
   /** That of the request. */
   purpose: string;
   /**
@@ -3580,7 +3584,7 @@ export interface RegistrationTokenBody {
   /** Clients that it can register; null for any number. */
   max_uses?: number | null | undefined;
   /** Seconds for which it is valid; null if it does not expire. */
-  lifetime_s?: number | null | undefined;
+  expires_in?: number | null | undefined;
 }
 
 /** A message that was not accepted, with the error that `POST /v1/send` would have returned. */
@@ -3690,14 +3694,14 @@ export interface RequestOtpBody {
   channel?: string | null | undefined;
 }
 
-/** The new signing secret, which is shown this once, and until when the old one signs too. */
+/** The new signing secret, which is shown once, and until when the previous one also signs. */
 export interface RotatedSecretAnswer {
   /** The webhook's id. */
   webhook_id: string;
   /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
-  /** Until when deliveries are signed with the old secret too. */
-  old_secret_valid_until: string;
+  /** Until when deliveries are also signed with the previous secret. */
+  previous_valid_until: string;
 }
 
 /** Where a submission goes, if `when` holds or is left out. */
@@ -3762,7 +3766,7 @@ export interface RouteStep {
    * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
    * where `until` is not `sent` and a step follows.
    */
-  within_s?: number | null | undefined;
+  within_seconds?: number | null | undefined;
   /** When the step may be used; at other times it is passed over. Null for always. */
   hours?: RouteHours | null | undefined;
   /**
@@ -3786,7 +3790,7 @@ export interface RouteStepAnswer {
    * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
    * where `until` is not `sent` and a step follows.
    */
-  within_s: number | null;
+  within_seconds: number | null;
   /** When the step may be used; at other times it is passed over. Null for always. */
   hours: RouteHoursAnswer | null;
   /**
@@ -4005,14 +4009,14 @@ export interface SchemeAnswer {
   link: string;
 }
 
-/** A new secret; the previous one stays valid until `previous_expires_at`. */
+/** A new secret; the previous one stays valid until `previous_valid_until`. */
 export interface SecretAnswer {
   /** The secret's id. */
   secret_id: string;
   /** The secret itself, which can't be read again. */
   client_secret: string;
   /** Until when the previous secret is valid; null if there was none. */
-  previous_expires_at: string | null;
+  previous_valid_until: string | null;
 }
 
 /** A secret, which can't be shown again. */
@@ -4023,12 +4027,6 @@ export interface SecretEntry {
   created_at: string;
   /** Until when it is valid; null if it does not expire. */
   expires_at: string | null;
-}
-
-/** The valid secrets of a client, newest first. */
-export interface SecretList {
-  /** The secrets. */
-  data: Array<SecretEntry>;
 }
 
 /** The message was taken and will be delivered. */
@@ -4164,7 +4162,7 @@ export interface SessionAnswer {
    * chat; show it beside the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
-  /** 10-99, to be shown beside the links; absent unless `match` was true. */
+  /** 10-99, to be shown beside the links; absent unless `number_matching` was true. */
   match_number?: number;
   /** Seconds in which the person can confirm. */
   expires_in: number;
@@ -4190,7 +4188,7 @@ export interface SessionBody {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /**
    * Email address or phone number, on the `channel` where people are known by one: the question is sent there
-   * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
+   * at once. Use `number_matching` too, so that nobody confirms a sign-in that another person started.
    */
   address?: string | null | undefined;
   /**
@@ -4199,7 +4197,7 @@ export interface SessionBody {
    */
   lang?: string | null | undefined;
   /** Number matching: the person chooses in the bot the number that your page shows. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /** The browser that signs in; shown in the bot's question. */
   client?: Client | null | undefined;
 }
@@ -4321,7 +4319,7 @@ export interface StaticLinkAnswer {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match: boolean;
+  number_matching: boolean;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4352,7 +4350,7 @@ export interface StaticLinkBody {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4367,7 +4365,7 @@ export interface StaticLinkChange {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url?: string | undefined;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -5602,7 +5600,7 @@ export interface UpdateRecurringBody {
 
 /**
  * What is to change; a field that is left out stays. Every step but the last that waits for more than `sent`
- * has `within_s`.
+ * has `within_seconds`.
  */
 export interface UpdateRouteBody {
   /** What people choose it by; no other route of the project has it. */
@@ -5676,7 +5674,7 @@ export interface UpdateWebhookBody {
   events?: Array<string> | undefined;
   /** Your own note on it; null for none. */
   description?: string | null | undefined;
-  /** `disabled` to receive nothing, which cancels pending deliveries; `active` to receive again. */
+  /** `disabled` to receive nothing, which cancels queued deliveries; `active` to receive again. */
   status?: "active" | "disabled" | undefined;
 }
 

@@ -237,6 +237,6 @@ def _typed(page: PageContext) -> dict[str, Any]:
     return {
         "name": page.form.text("name").strip(),
         "callback_url": page.form.text("callback_url").strip(),
-        "match": page.form.checked("match"),
+        "number_matching": page.form.checked("number_matching"),
         "must_prove": page.form.texts("must_prove"),
     }

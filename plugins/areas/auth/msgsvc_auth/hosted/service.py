@@ -95,7 +95,7 @@ class HostedSignIn:
             channel=visit.channel,
             client=client,
             browser_digest=browser,
-            match=site.origin.number_matching,
+            number_matching=site.origin.number_matching,
         )
 
     async def find(self, site: Site, ticket: Ticket | None) -> BrowserSignIn | None:

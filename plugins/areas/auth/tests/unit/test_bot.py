@@ -139,7 +139,7 @@ async def test_somebody_elses_yes_was_first(core: MemoryCore, tx: Tx, chat: Chat
 
 
 async def test_one_wrong_number_denies(core: MemoryCore, tx: Tx, chat: Chat) -> None:
-    new = await begin(core, tx, match=True)
+    new = await begin(core, tx, number_matching=True)
     await chat.start(f"auth_s_{new.token}")
     [question] = await chat.questions()
     picks = [each.text for each in question.buttons[0]]

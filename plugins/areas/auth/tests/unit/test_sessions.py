@@ -40,7 +40,7 @@ SESSION_ID = "ses_" + "a" * 44
 async def test_the_database_has_no_token_and_the_id_says_nothing_of_it(core: MemoryCore) -> None:
     sign_in = core.get(SignIn)
     async with core.db.transaction() as tx:
-        new = await begin(core, tx, state="s", match=True)
+        new = await begin(core, tx, state="s", number_matching=True)
         stored = await tx.fetch_one("SELECT * FROM auth_sessions")
         found = await sign_in.find_by_token(tx, new.token)
 
@@ -190,7 +190,7 @@ async def test_a_yes_that_comes_too_late_changes_nothing() -> None:
 async def test_another_number_than_the_pages_is_no_yes(
     core: MemoryCore, tx: Tx, is_asked_for: bool, picked: int | None
 ) -> None:
-    session = (await begin(core, tx, match=is_asked_for)).session
+    session = (await begin(core, tx, number_matching=is_asked_for)).session
     number = {} if picked is None else {"number": picked}
 
     assert await say_yes(core, tx, session, **number) is None

@@ -63,7 +63,7 @@ def body_of(form: PostedForm) -> dict[str, Any]:
     if len(variants) == 1:
         return MessageForm(form).message()
     experiment: dict[str, Any] = {"winner": form.text("winner", "clicks")}
-    for name in ("share_percent", "after_s"):
+    for name in ("share_percent", "after_seconds"):
         if form.text(name).strip():
             experiment[name] = form.number(name)
     return {
@@ -86,8 +86,13 @@ def values_of(mailing: Mailing) -> Mapping[str, Sequence[str]]:
         filled = MessageForm.values_of(content)
         values |= {f"{prefix}{name}": texts for name, texts in filled.items()}
         values[f"{prefix}variant_name"] = [variant["name"]]
-    terms = {"share_percent": mailing.experiment["share_percent"], **mailing.experiment["terms"]}
-    return {**values, **{name: [str(value)] for name, value in terms.items()}}
+    terms = mailing.experiment["terms"]
+    return {
+        **values,
+        "share_percent": [str(mailing.experiment["share_percent"])],
+        "winner": [terms["winner"]],
+        "after_seconds": [str(terms["after_s"])],
+    }
 
 
 def experiment_of(body: BroadcastBody) -> BroadcastExperiment | None:

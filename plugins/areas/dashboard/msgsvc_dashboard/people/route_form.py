@@ -14,7 +14,7 @@ Row = dict[str, str]
 EMPTY: Mapping[str, str] = {
     "channel": "",
     "until": "sent",
-    "within_s": "",
+    "within_seconds": "",
     "from": "",
     "to": "",
     "timezone": "",
@@ -69,13 +69,13 @@ class RouteForm:
 
 def _steps(rows: Iterable[Row]) -> Iterable[dict[str, Any]]:
     for row in rows:
-        within, has_hours = row["within_s"], row["from"] or row["to"]
+        within, has_hours = row["within_seconds"], row["from"] or row["to"]
         number = whole_number(within)
         yield {
             "channel": row["channel"],
             "until": row["until"] or "sent",
             # A text that is no number is for `validate` to reject.
-            "within_s": (within if number is None else number) if within else None,
+            "within_seconds": (within if number is None else number) if within else None,
             "hours": {
                 "from": row["from"],
                 # The end of the day, which a browser's field has no time for: see `_row`.
@@ -93,7 +93,7 @@ def _row(step: RouteStep) -> Row:
     return {
         "channel": step.channel,
         "until": step.until,
-        "within_s": "" if step.within_s is None else str(step.within_s),
+        "within_seconds": "" if step.within_seconds is None else str(step.within_seconds),
         "from": "" if hours is None else hours.from_,
         # A time field of a browser has no 24:00; until midnight is the same.
         "to": "" if hours is None else hours.to.replace("24:00", "00:00"),

@@ -159,7 +159,7 @@ def _explained(page: PageContext, error: ApiError) -> str:
         "steps": page._("Steps"),
         "channel": page._("Channel"),
         "until": page._("Done once the message is"),
-        "within_s": page._("Wait before the next step, seconds"),
+        "within_seconds": page._("Wait before the next step, seconds"),
         "hours": page._("Hours"),
         "hours.from": page._("From"),
         "hours.to": page._("Until"),

@@ -323,11 +323,11 @@ class ClientQuery(PageQuery):
 
 
 class SecretAnswer(ResponseModel):
-    """A new secret; the previous one stays valid until `previous_expires_at`."""
+    """A new secret; the previous one stays valid until `previous_valid_until`."""
 
     secret_id: SecretId
     client_secret: ClientSecretText
-    previous_expires_at: Time | None = Field(
+    previous_valid_until: Time | None = Field(
         description="Until when the previous secret is valid; null if there was none.",
         examples=[examples.LATER],
     )
@@ -351,10 +351,15 @@ class SecretEntry(ResponseModel):
         )
 
 
-class SecretList(ResponseModel):
-    """The valid secrets of a client, newest first."""
+class SecretQuery(PageQuery):
+    """Paging."""
 
-    data: list[SecretEntry] = Field(description="The secrets.")
+
+class SecretList(ResponseModel):
+    """A page of the valid secrets of a client, newest first."""
+
+    data: list[SecretEntry] = Field(description="The secrets of this page.")
+    next_cursor: NextCursor
 
 
 def client_fields(client: Client, issuer: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from msgsvc_oidc.clients.models import (
     SecretEntry,
     SecretId,
     SecretList,
+    SecretQuery,
     client_fields,
 )
 from msgsvc_oidc.clients.service import Clients
@@ -65,7 +66,7 @@ async def get_oidc_client(
     return ClientAnswer.of(client, issuers.url(ctx.project_id))
 
 
-@router.put(
+@router.patch(
     "/v1/oidc/clients/{client_id}",
     errors=(NotFound, InvalidUrl),
     audited=lambda _: _("OpenID client changed"),
@@ -89,18 +90,19 @@ async def delete_oidc_client(ctx: Context, client_id: ClientId, clients: Clients
     await clients.delete(ctx.tx, ctx.project_id, client_id)
 
 
-@router.get("/v1/oidc/clients/{client_id}/secrets", errors=(NotFound,))
+@router.get("/v1/oidc/clients/{client_id}/secrets", errors=(BadRequest, NotFound))
 async def list_oidc_client_secrets(
-    ctx: Context, client_id: ClientId, clients: Clients
+    ctx: Context, client_id: ClientId, query: SecretQuery, clients: Clients
 ) -> SecretList:
-    """Lists the valid secrets of a client, without their texts."""
+    """Lists the valid secrets of a client, newest first, without their texts."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
-    return SecretList(data=[SecretEntry.of(each) for each in await clients.secrets(ctx.tx, client)])
+    found = await clients.secrets_page(ctx.tx, client, query)
+    page, following = query.cut(found, lambda secret: secret.secret_id)
+    return SecretList(data=[SecretEntry.of(each) for each in page], next_cursor=following)
 
 
 @router.post(
     "/v1/oidc/clients/{client_id}/secrets",
-    status=201,
     errors=(NotFound, Conflict),
     audited=lambda _: _("Secret of an OpenID client rotated"),
 )
@@ -113,7 +115,7 @@ async def rotate_oidc_client_secret(
     return SecretAnswer(
         secret_id=made.secret_id,
         client_secret=secret,
-        previous_expires_at=optional_rfc3339(previous_ends_at_ms),
+        previous_valid_until=optional_rfc3339(previous_ends_at_ms),
     )
 
 

@@ -21,6 +21,7 @@ from msgsvc_oidc.clients.models import (
     ClientChange,
     ClientQuery,
     NewClient,
+    SecretQuery,
     as_tuple,
 )
 from msgsvc_oidc.clients.remote_keys import RemoteKeys
@@ -178,6 +179,11 @@ class Clients:
     async def secrets(self, tx: Tx, client: Client) -> Sequence[ClientSecret]:
         """The valid secrets, newest first."""
         return await store.list_secrets(tx, *client.row, now_ms=self._clock.now_ms())
+
+    async def secrets_page(self, tx: Tx, client: Client, query: SecretQuery) -> list[ClientSecret]:
+        """The valid secrets from before `query.after`, newest first: at most `MAX_SECRETS`."""
+        found = await self.secrets(tx, client)
+        return [each for each in found if query.after is None or each.secret_id < query.after]
 
     async def rotate_secret(self, tx: Tx, client: Client) -> tuple[ClientSecret, str, int | None]:
         """A new secret; returns it, its text, and when the previous one ends. Older ones end now.

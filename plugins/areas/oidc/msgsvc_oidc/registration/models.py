@@ -51,7 +51,7 @@ class RegistrationTokenBody(RequestModel):
         description="Clients that it can register; null for any number.",
         examples=[1],
     )
-    lifetime_s: int | None = Field(
+    expires_in: int | None = Field(
         86_400,
         ge=60,
         le=MAX_LIFETIME_S,

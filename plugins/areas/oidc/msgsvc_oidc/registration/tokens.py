@@ -49,7 +49,7 @@ class RegistrationTokens:
             name=body.name,
             digest=digest(text),
             uses_left=body.max_uses,
-            expires_at_ms=None if body.lifetime_s is None else now_ms + body.lifetime_s * 1000,
+            expires_at_ms=None if body.expires_in is None else now_ms + body.expires_in * 1000,
             created_at_ms=now_ms,
         )
         await store.insert_token(tx, token)

@@ -5,7 +5,9 @@ from msgsvc_core.kernel.i18n import Translate
 #: How the states are coloured, beside their word.
 TONES = {
     "pending": "info",
+    "queued": "info",
     "sent": "info",
+    "failed": "bad",
     "verified": "good",
     "expired": "quiet",
     "max_attempts_reached": "bad",
@@ -16,8 +18,10 @@ TONES = {
 def statuses(_: Translate) -> dict[str, str]:
     """The word for each state."""
     return {
-        "pending": _("Sending"),
+        "pending": _("Link not opened"),
+        "queued": _("Sending"),
         "sent": _("Sent"),
+        "failed": _("Not delivered"),
         "verified": _("Verified"),
         "expired": _("Expired"),
         "max_attempts_reached": _("Too many wrong attempts"),

@@ -170,7 +170,7 @@ def _state(code: OneTimeCode, now_ms: int) -> PageState:
             return "verified"
         case "max_attempts_reached":
             return "spent"
-        case "pending" | "sent":
+        case "pending" | "queued" | "sent" | "failed":
             return "asks"
         case _:
             return "expired"

@@ -6,7 +6,7 @@ from msgsvc_core.kernel.i18n import Translate, explained
 from msgsvc_webhooks.models import Attempt, Delivery
 
 #: How the states are coloured, beside their word.
-STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancelled": "quiet"}
+STATUS_TONES = {"queued": "info", "delivered": "good", "failed": "bad", "cancelled": "quiet"}
 
 #: The label and colour of a delivery.
 State = tuple[str, str]
@@ -15,7 +15,7 @@ State = tuple[str, str]
 def statuses(_: Translate) -> dict[str, str]:
     """The label of each status."""
     return {
-        "pending": _("Pending"),
+        "queued": _("Queued"),
         "delivered": _("Delivered"),
         "failed": _("Failed"),
         "cancelled": _("Cancelled"),
@@ -26,7 +26,7 @@ def state_of(_: Translate, delivery: Delivery) -> State:
     """The label of its status and its colour; one that failed so far is told apart from a new one."""
     if delivery.status == "pending" and delivery.attempts:
         return _("Retrying"), "warn"
-    return statuses(_)[delivery.status], STATUS_TONES[delivery.status]
+    return statuses(_)[delivery.shown_status], STATUS_TONES[delivery.shown_status]
 
 
 def failure(_: Translate, attempt: Attempt) -> str:
