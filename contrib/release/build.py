@@ -122,8 +122,8 @@ def download_others(out: Path, more: Sequence[str] = ()) -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
     pins = ["--constraint", str(out / "constraints.txt"), "--find-links", str(out)]
     before = digests(out)
-    # The client is for programs beside the service; the first installation tries it.
-    wanted = ["msgsvc[all]", "msgsvc-client", *more]
+    # The client and the tests are for programs beside the service; the first installation tries the client.
+    wanted = ["msgsvc[all,testing]", "msgsvc-client", *more]
     done = subprocess.run([*pip, "--dest", str(out), *pins, *wanted], check=False)
     if done.returncode != 0:
         raise NotReleasable("pip could not download what the release needs")

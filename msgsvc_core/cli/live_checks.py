@@ -14,6 +14,7 @@ from msgsvc_core.channels.http import collecting_dates
 from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.registry.broken import BrokenChannel
 from msgsvc_core.cli.secret_keys import rotation_of
+from msgsvc_core.cli.settings_file import to_toml
 from msgsvc_core.config.sections import Section, own_users_value
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, read_schema
 from msgsvc_core.db.database import sqlite_path
@@ -351,7 +352,7 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
     for declared in service.plugins.hook.register_settings():
         sections[declared.name] = service.section(declared.model)
     left = [
-        f"{name}.{field_name} = {field.default}"
+        f"{name}.{field_name} = {to_toml(field.default)}"
         for name, section in sections.items()
         for field_name, field in type(section).model_fields.items()
         if own_users_value(field) is not None and field_name not in section.model_fields_set
@@ -359,9 +360,9 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
     if left:
         yield warning(
             "limits",
-            f"as for tenants that are strangers: {', '.join(left)}",
-            "for users of your own raise them, as `msgsvc init` does in a new file; else write them out as"
-            " they are",
+            f"as for untrusted tenants: {', '.join(left)}",
+            "for your own users set them as `msgsvc init` does in a new file; otherwise write the defaults"
+            " into the file",
         )
 
 

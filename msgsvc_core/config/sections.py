@@ -29,13 +29,13 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-#: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
-#: init` writes N for an operator who serves their own users.
+#: Marks a setting whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
+#: init` writes N for an operator who serves their own users. N is a number for a limit, else a boolean.
 OWN_USERS = "own_users"
 
 
 def own_users_value(field: FieldInfo) -> Any:
-    """The value of a limit for an operator's own users; None if the default suits everybody."""
+    """The value of a setting for an operator's own users; None if the default suits everybody."""
     extra = field.json_schema_extra
     return extra.get(OWN_USERS) if isinstance(extra, dict) else None
 
@@ -65,7 +65,7 @@ def raised_limits(sections: Mapping[str, Section]) -> dict[str, int]:
         f"{name}.{field_name}": getattr(section, field_name)
         for name, section in sections.items()
         for field_name, field in type(section).model_fields.items()
-        if own_users_value(field) is not None
+        if own_users_value(field) is not None and not isinstance(field.default, bool)
     }
     return dict(sorted(found.items()))
 

@@ -206,7 +206,7 @@ def test_limits_for_strangers_that_nobody_has_decided_on_are_a_warning_in_public
     result = run("doctor")
 
     assert result.exit_code == 0
-    assert ("as for tenants that are strangers" in result.stdout) is warned
+    assert ("as for untrusted tenants" in result.stdout) is warned
     assert ("limits.requests_per_minute = 300" in result.stdout) is warned
     assert ("limits.tags" in result.stdout) is (warned and not limits)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.cli.settings_file import to_toml
 from msgsvc_core.config.defaults import default_plugins
 from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.config.sections import own_users_value
@@ -53,6 +54,8 @@ def test_limits_for_own_users_are_written_with_their_default_beside_them(
         "without this line it is 5.\nsessions_per_hour = 3600",
         "without this line it is 5.\nendpoints_per_project = 50",
         "without this line it is 100.\nopen_records = 10000",
+        "without this line it is false.\nretry_timeouts_and_throttling = true",
+        "without this line it is false.\ndisable_failing = true",
     ):
         assert line in text
     # Nobody who reads the file has the document.
@@ -67,7 +70,7 @@ def test_the_page_on_installing_has_every_figure() -> None:
     models = {"limits": LimitSettings, **{each.name: each.model for each in sections}}
 
     assert sorted(rows) == sorted(
-        f"| `{section}.{name}` | {field.default} | {value} |"
+        f"| `{section}.{name}` | {to_toml(field.default)} | {to_toml(value)} |"
         for section, model in models.items()
         for name, field in model.model_fields.items()
         if (value := own_users_value(field)) is not None

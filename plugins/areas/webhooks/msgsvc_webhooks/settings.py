@@ -31,12 +31,14 @@ class WebhookSettings(Section):
         False,
         description="Also retry after 408, 425 and 429; otherwise they end a delivery, as any 4xx "
         "does.",
+        json_schema_extra={OWN_USERS: True},
     )
     # Decision 0075.
     disable_failing: bool = Field(
         False,
         description="Disable a webhook whose receiver answers 410, or that fails for"
         " `disable_after_days`; otherwise only its project does.",
+        json_schema_extra={OWN_USERS: True},
     )
     disable_after_days: float = Field(
         5.0, gt=0, description="Days without a success before a failing webhook is disabled."
