@@ -2,7 +2,8 @@
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from msgsvc_core.cli.log_reference import log_page
+from msgsvc_core.cli.settings_file import to_toml
 from msgsvc_core.config.sections import Section
 from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.http.openapi import EVERYWHERE, errors_of
@@ -101,15 +103,15 @@ def _endpoints(service: Service) -> Iterator[str]:
     yield ""
     yield f"Besides its own errors, every endpoint that needs a key can return {_codes(EVERYWHERE)}."
     area = ""
-    for endpoint in sorted(service.endpoints, key=lambda e: (e.area, e.path, e.method)):
+    for endpoint in sorted(service.endpoints, key=lambda endpoint: endpoint.place):
         if endpoint.area != area:
             area = endpoint.area
             yield from ("", f"## {area}")
         yield from ("", f"### `{endpoint.method} {endpoint.path}`", "", endpoint.description, "")
         if endpoint.body:
-            yield from _fields("Body", endpoint.body)
+            yield from _fields("Body", endpoint.body, _json)
         if endpoint.query:
-            yield from _fields("Query", endpoint.query)
+            yield from _fields("Query", endpoint.query, _in_url)
         if endpoint.answer:
             yield f"Response {endpoint.status}: {_names(endpoint.answer)}"
             yield ""
@@ -182,23 +184,36 @@ def _settings_of(model: type[BaseModel], prefix: str) -> Iterator[str]:
         if inspect.isclass(kind) and issubclass(kind, Section):
             yield from _settings_of(kind, f"{prefix}{name}.")
         else:
-            yield f"| `{prefix}{name}` | {_default(field)} | {_one_line(field.description)} |"
+            default = _default(field, to_toml)
+            yield f"| `{prefix}{name}` | {default} | {_one_line(field.description)} |"
 
 
-def _default(field: FieldInfo) -> str:
+def _default(field: FieldInfo, typed: Callable[[Any], str]) -> str:
+    """The default, by `typed` as its reader types it. "none" for a value that is absent."""
     if field.is_required():
         return "required"
     value: Any = field.get_default(call_default_factory=True)
+    if value is None or not typed(value):
+        return "none"
     if value is PydanticUndefined or isinstance(value, dict):
         return "see the text"
-    return f"`{list(value) if isinstance(value, tuple) else value}`"
+    return f"`{typed(value)}`"
 
 
-def _fields(title: str, model: type[BaseModel]) -> Iterator[str]:
+def _json(value: Any) -> str:
+    return json.dumps(to_jsonable_python(value), ensure_ascii=False)
+
+
+def _in_url(value: Any) -> str:
+    """As a parameter of a query string has it."""
+    return value if isinstance(value, str) else _json(value)
+
+
+def _fields(title: str, model: type[BaseModel], typed: Callable[[Any], str]) -> Iterator[str]:
     yield from (f"| {title} | default | notes |", "|---|---|---|")
     for name, field in model.model_fields.items():
-        default = "required" if field.is_required() else _default(field)
-        yield f"| `{name}` | {default} | {_one_line(field.description)} |"
+        default = _default(field, typed)
+        yield f"| `{field.alias or name}` | {default} | {_one_line(field.description)} |"
     yield ""
 
 

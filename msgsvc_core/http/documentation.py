@@ -183,8 +183,10 @@ def _page(environment: "Environment", template: str, **values: Any) -> Response:
 
 
 def _areas(declared: Sequence[Endpoint]) -> list[tuple[str, list[tuple[Endpoint, list[Any]]]]]:
-    endpoints = sorted(declared, key=lambda e: (e.area, e.path, e.method))
     return [
         (area, [(endpoint, errors_of(endpoint)) for endpoint in group])
-        for area, group in groupby(endpoints, key=lambda endpoint: endpoint.area)
+        for area, group in groupby(
+            sorted(declared, key=lambda endpoint: endpoint.place),
+            key=lambda endpoint: endpoint.area,
+        )
     ]

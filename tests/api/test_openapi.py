@@ -284,6 +284,30 @@ async def test_a_page_loads_nothing_from_another_host(
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
+async def test_the_api_page_says_what_each_operation_answers(
+    described: Service, reader: httpx2.AsyncClient
+) -> None:
+    page = unescape((await reader.get("/docs")).text)
+    shown = re.findall(r'<article class="operation" id="(\w+)".*?Response: (.*?)\.</p>', page, re.S)
+    answers = {name: re.sub("<.*?>", "", answer) for name, answer in shown}
+
+    assert answers["delete_template"] == "204"
+    assert answers["export_subscribers"] == "200, text/csv"
+    for endpoint in described.endpoints:
+        status, _, rest = answers[endpoint.name].partition(", ")
+        has_body = bool(endpoint.answer or endpoint.media_type)
+        assert status == str(endpoint.status if has_body else 204), endpoint.name
+        assert bool(rest) is has_body, endpoint.name
+
+
+async def test_the_api_page_begins_with_a_call_of_the_api(reader: httpx2.AsyncClient) -> None:
+    page = (await reader.get("/docs")).text
+    first = re.search(r'<article class="operation" [^>]*data-path="([^"]*)"', page)
+
+    assert first
+    assert first[1].startswith("/v1/")
+
+
 async def test_the_errors_page_has_every_code_under_its_anchor(
     described: Service, reader: httpx2.AsyncClient
 ) -> None:

@@ -1,5 +1,6 @@
 """docs/reference is generated from the code, and says what the code says."""
 
+import re
 from collections.abc import Mapping
 from difflib import unified_diff
 from functools import cache
@@ -58,6 +59,19 @@ def test_nothing_is_without_a_meaning() -> None:
 
     assert all(rows.values())
     assert_none(without)
+
+
+def test_values_are_shown_as_their_reader_types_them() -> None:
+    rows = [
+        line
+        for name in ("endpoints.md", "settings.md")
+        for line in pages()[name].splitlines()
+        if line.startswith("| `")
+    ]
+    defaults = {row.split(" | ")[1] for row in rows}
+
+    assert {"required", "none", "`true`", "`false`", "`[]`", '`"en"`'} <= defaults
+    assert_none(each for each in defaults if re.search(r"True|False|None|^``$|'", each))
 
 
 def test_every_line_of_a_page_says_what_the_page_is() -> None:
