@@ -2974,8 +2974,7 @@ class AuthLinksResource:
         | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.StaticLinkAnswer:
-        """Changes name, callback, `number_matching` or `must_prove` of a static link; omitted fields stay
-        unchanged.
+        """Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
 
         Arguments:
             key: The static sign-in link, by its slug.

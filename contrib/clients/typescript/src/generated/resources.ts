@@ -2400,8 +2400,7 @@ export class AuthLinksResource extends Resource {
   }
 
   /**
-   * Changes name, callback, `number_matching` or `must_prove` of a static link; omitted fields stay
-   * unchanged.
+   * Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
    *
    * `PATCH /v1/auth/links/{key}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
