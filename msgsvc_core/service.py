@@ -157,8 +157,9 @@ class Service(NamedParts):
         check_endpoints(endpoints)
         self.endpoints = [endpoint.bound(self.providers) for endpoint in endpoints]
 
-    def openapi(self, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-        """The OpenAPI document of some of the service's endpoints, and of its events."""
+    def openapi(self, endpoints: Sequence[Endpoint], *, with_events: bool = True) -> dict[str, Any]:
+        """The OpenAPI document of some of the service's endpoints, and of its events. What is published of it
+        is shorter, see `msgsvc_core.http.openapi.shared`."""
         from msgsvc_core.http.openapi import openapi  # noqa: PLC0415 - workers serve no API
 
         settings = self.settings
@@ -166,7 +167,7 @@ class Service(NamedParts):
             endpoints,
             settings.base_url,
             settings.languages,
-            events=self.events.catalogue.values(),
+            events=self.events.catalogue.values() if with_events else (),
             errors=self.errors,
             errors_url=settings.errors_url,
             header_prefix=settings.header_prefix,

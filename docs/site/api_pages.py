@@ -1,17 +1,11 @@
 """Pages of the API, from contrib/openapi.json: one for each area, one for the events, and an index."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from contrib.clients.codegen.samples import Samples
 from docs.site.pages import Page
-
-#: Objects within objects whose fields are listed; deeper ones are only named.
-_DEPTH = 3
-
-_METHODS = ("get", "post", "put", "patch", "delete")
+from msgsvc_core.api.markdown import ApiPages
 
 #: Areas whose tag in the document is an abbreviation, or does not say what people look for.
 _TITLES = {
@@ -23,227 +17,26 @@ _TITLES = {
     "scheduling": "Scheduled messages",
 }
 
+_MORE = {
+    "index": "The OpenAPI document is [openapi.json](../contrib/openapi.json); a running service serves its"
+    " own at `/openapi.json`, and this reference at `/docs`.\n\n",
+    "webhook-events": "[Receive webhooks](../guides/receive-webhooks.md) shows how to verify"
+    " the signature.\n\n",
+}
 
-class ApiPages:
+
+def api_pages(document: Mapping[str, Any]) -> Iterator[Page]:
     """`document` is what an OpenAPI document holds, as `json` reads it."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self._document = document
-        self._areas = {tag["name"]: tag["description"] for tag in document["tags"]}
-        self._samples = Samples(document)
-        self._resolved = self._samples.resolved
-        self._example = self._samples.example
-
-    def __iter__(self) -> Iterator[Page]:
-        operations = sorted(self._operations(), key=lambda one: one[2]["tags"][0])
-        grouped = groupby(operations, key=lambda one: one[2]["tags"][0])
-        by_area = {area: list(those) for area, those in grouped}
-        yield Page("api/index.md", "".join(self._index(by_area)), "Overview")
-        for area, those in by_area.items():
-            yield Page(f"api/{area}.md", "".join(self._area(area, those)), _title(area))
-        yield Page("api/webhook-events.md", "".join(self._events()), "Webhook events")
-
-    def _operations(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Method, path and operation."""
-        for path, item in self._document["paths"].items():
-            for method in _METHODS:
-                if method in item:
-                    yield method.upper(), path, item[method]
-
-    def _index(
-        self, by_area: Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]
-    ) -> Iterator[str]:
-        info = self._document["info"]
-        yield f"# HTTP API\n\n{info['summary']} Version {info['version']}. "
-        yield "The OpenAPI document is [openapi.json](../contrib/openapi.json); a running service "
-        yield "serves its own at `/openapi.json`, and this reference at `/docs`.\n\n"
-        yield f"{info['description']}\n\n## Areas\n\n"
-        for area, operations in by_area.items():
-            yield f"### [{_title(area)}]({area}.md)\n\n{self._areas[area]}\n\n"
-            yield "| operation | what it does |\n| --- | --- |\n"
-            for method, path, operation in operations:
-                link = f"{area}.md#{_anchor(operation)}"
-                yield f"| [`{method} {path}`]({link}) | {_cell(operation['summary'])} |\n"
-            yield "\n"
-        yield "### [Webhook events](webhook-events.md)\n\nWhat the service sends to your webhooks.\n"
-
-    def _area(
-        self, area: str, operations: Sequence[tuple[str, str, Mapping[str, Any]]]
-    ) -> Iterator[str]:
-        yield f"# {_title(area)} API\n\n{self._areas[area]}\n\n"
-        yield "What all operations have in common, such as authentication, lists and idempotency keys, is in "
-        yield "the [overview](index.md).\n\n"
-        for method, path, operation in operations:
-            # The anchor is the operation's id, which stays when a path's parameter is renamed.
-            yield f"## `{method} {path}` {{#{_anchor(operation)}}}\n\n{operation['summary']}\n\n"
-            if "description" in operation:
-                yield f"{operation['description']}\n\n"
-            if operation.get("deprecated"):
-                yield "**Deprecated.**\n\n"
-            yield from self._request(method, path, operation)
-            yield from self._responses(operation)
-
-    def _request(self, method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
-        parameters = [self._resolved(one) for one in operation.get("parameters", [])]
-        body = self._resolved(operation.get("requestBody", {}))
-        content = body.get("content", {})
-        for each in self._samples.of(method, path, operation):
-            yield f"```{each.language} tab={each.title}\n{each.code}```\n\n"
-        if parameters:
-            yield "| parameter | meaning |\n| --- | --- |\n"
-            for one in parameters:
-                schema = self._resolved(one["schema"])
-                meaning = self._meaning(schema, one.get("description", ""))
-                kind = f"{self._type(one['schema'])}, in the {one['in']}"
-                yield f"| {_named(one['name'], kind, one.get('required'))} | {meaning} |\n"
-            yield "\n"
-        for media_type, described in content.items():
-            needed = "" if body.get("required") else ", optional"
-            yield f"**Body**: `{media_type}`{needed}\n\n"
-            yield from self._fields(described["schema"])
-
-    def _responses(self, operation: Mapping[str, Any]) -> Iterator[str]:
-        errors: list[tuple[str, list[str]]] = []
-        for status, reference in operation["responses"].items():
-            response = self._resolved(reference)
-            codes = response.get("x-error-codes")
-            if codes:
-                errors.append((status, codes))
-                continue
-            yield f"**Response {status}**: {response['description']}\n\n"
-            for media_type, content in response.get("content", {}).items():
-                if media_type != "application/json":
-                    yield f"Its body is `{media_type}`.\n\n"
-                    continue
-                yield from self._fields(content["schema"], is_answer=True)
-                example = self._example(content)
-                if example is not None:
-                    yield _json_block(example, "Response")
-        if errors:
-            yield "| error | codes |\n| --- | --- |\n"
-            for status, codes in errors:
-                links = ", ".join(f"[`{code}`](../reference/errors.md#{code})" for code in codes)
-                yield f"| {status} | {links} |\n"
-            yield "\n"
-
-    def _events(self) -> Iterator[str]:
-        yield "# Webhook events API\n\n"
-        yield "What the service sends to your webhooks: a `POST` with a signed JSON body, "
-        yield "to be answered with a status of 2xx. How to verify it is in [Receive webhooks]"
-        yield "(../guides/receive-webhooks.md).\n\n"
-        first = next(iter(self._document["webhooks"].values()))["post"]
-        yield "Each request has these headers:\n\n| header | meaning |\n| --- | --- |\n"
-        for one in first["parameters"]:
-            parameter = self._resolved(one)
-            yield f"| `{parameter['name']}` | {_cell(parameter['description'])} |\n"
-        yield "\n"
-        for event, item in self._document["webhooks"].items():
-            operation = item["post"]
-            content = operation["requestBody"]["content"]["application/json"]
-            yield f"## `{event}`\n\n{operation['summary']}\n\n"
-            if "description" in operation:
-                yield f"{operation['description']}\n\n"
-            yield from self._fields(content["schema"], is_answer=True)
-            example = self._example(content)
-            if example is not None:
-                yield _json_block(example, "Body")
-
-    def _fields(self, schema: Mapping[str, Any], *, is_answer: bool = False) -> Iterator[str]:
-        """A table of an object's fields, with those of the objects in it; nothing if it has none.
-
-        Of an answer it doesn't say which are required: those that may be missing may be null.
-        """
-        rows = list(self._rows(self._resolved(schema), "", (), is_answer))
-        if rows:
-            yield "| field | meaning |\n| --- | --- |\n"
-            yield from rows
-            yield "\n"
-
-    def _rows(
-        self, schema: Mapping[str, Any], prefix: str, inside: tuple[str, ...], is_answer: bool
-    ) -> Iterator[str]:
-        required = set() if is_answer else set(schema.get("required", ()))
-        for name, reference in schema.get("properties", {}).items():
-            field = self._resolved(reference)
-            meaning = self._meaning(
-                field, reference.get("description", field.get("description", ""))
-            )
-            shown = _named(f"{prefix}{name}", self._type(reference), name in required)
-            yield f"| {shown} | {meaning} |\n"
-            for suffix, inner in self._objects(reference):
-                known = str(inner.get("title", ""))
-                if len(inside) < _DEPTH and known not in inside:
-                    below = f"{prefix}{name}{suffix}."
-                    yield from self._rows(inner, below, (*inside, known), is_answer)
-
-    def _objects(
-        self, schema: Mapping[str, Any], suffix: str = ""
-    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The objects that a field holds, and what stands between its name and theirs: `[]` for a list's."""
-        found = self._resolved(schema)
-        for choice in [*found.get("anyOf", ()), *found.get("oneOf", ())]:
-            yield from self._objects(choice, suffix)
-        if "items" in found:
-            yield from self._objects(found["items"], f"{suffix}[]")
-        if "properties" in found:
-            yield suffix, found
-
-    def _type(self, schema: Mapping[str, Any]) -> str:
-        found = self._resolved(schema)
-        choices = [*found.get("anyOf", ()), *found.get("oneOf", ())]
-        if choices:
-            return " or ".join(dict.fromkeys(self._type(choice) for choice in choices))
-        if "const" in found:
-            return f"`{json.dumps(found['const'], ensure_ascii=False)}`"
-        if "enum" in found:
-            return ", ".join(f"`{value}`" for value in found["enum"])
-        kind = found.get("type", "any value")
-        if kind == "array":
-            inner = self._type(found.get("items", {}))
-            return f"list of {inner}"
-        if kind == "string" and found.get("format"):
-            return str(found["format"])
-        return " or ".join(kind) if isinstance(kind, list) else str(kind)
-
-    def _meaning(self, schema: Mapping[str, Any], description: str) -> str:
-        parts = [description, *self._limits(schema)]
-        if schema.get("default") is not None:
-            parts.append(f"Default `{json.dumps(schema['default'], ensure_ascii=False)}`.")
-        return _cell(" ".join(filter(None, parts)))
-
-    def _limits(self, schema: Mapping[str, Any]) -> Iterator[str]:
-        for one in (schema, *map(self._resolved, schema.get("anyOf", ()))):
-            if "minimum" in one and "maximum" in one:
-                yield f"{one['minimum']} to {one['maximum']}."
-            elif "minimum" in one:
-                yield f"At least {one['minimum']}."
-            elif "maximum" in one:
-                yield f"At most {one['maximum']}."
-            if "maxLength" in one:
-                yield f"At most {one['maxLength']} characters."
-            if "maxItems" in one:
-                yield f"At most {one['maxItems']} entries."
-            if "pattern" in one:
-                yield f"Pattern `{one['pattern']}`."
-
-
-def _anchor(operation: Mapping[str, Any]) -> str:
-    return str(operation["operationId"]).replace("_", "-")
-
-
-def _title(area: str) -> str:
-    return _TITLES.get(area, area.capitalize())
-
-
-def _named(name: str, kind: str, required: object) -> str:
-    """The first cell of a field's row: its name, and below it what it takes."""
-    return f"`{name}`<br>{_cell(kind)}" + (", **required**" if required else "")
-
-
-def _json_block(value: Any, title: str) -> str:
-    shown = json.dumps(value, ensure_ascii=False, indent=2)
-    return f"{title}, for example:\n\n```json\n{shown}\n```\n\n"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    samples = Samples(document)
+    pages = ApiPages(
+        document,
+        lambda method, path, operation: [
+            (f"{each.language} tab={each.title}", each.code)
+            for each in samples.of(method, path, operation)
+        ],
+        errors_page="../reference/errors.md",
+        titles=_TITLES,
+        more=_MORE,
+    )
+    for page in pages:
+        yield Page(f"api/{page.name}.md", page.text, page.title)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from docs.site.api_pages import ApiPages
+from docs.site.api_pages import api_pages
 from docs.site.pages import BrokenLinkError, Page, Repository, with_links
 from docs.site.russian import russian, with_russian_search
 from docs.site.versions import build_release, put_together, releases
@@ -49,7 +49,7 @@ def collected(root: Path) -> Repository:
     """All pages of the site. Raises `BrokenLinkError`."""
     repository = Repository(root)
     repository.collect()
-    for page in ApiPages(json.loads((root / "contrib" / "openapi.json").read_text("utf-8"))):
+    for page in api_pages(json.loads((root / "contrib" / "openapi.json").read_text("utf-8"))):
         repository.add(page)
     repository.add(_decisions(repository.pages))
     repository.add(_reference(repository.pages))

@@ -1,9 +1,8 @@
 """GET /openapi.json, and the same for people: /docs, /docs/types and /docs/errors, with nothing from
-elsewhere."""
+elsewhere. For programs that read text: /llms.txt, and each area as /docs/{area}.md."""
 
-import gzip
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -11,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.api.samples import read_samples
+from msgsvc_core.api.markdown import ApiPages, MarkdownPage
+from msgsvc_core.api.samples import read_samples, samples_of
 from msgsvc_core.http.base_path import path_within
-from msgsvc_core.http.openapi import errors_of
+from msgsvc_core.http.openapi import errors_of, shared
+from msgsvc_core.http.prepared import PreparedText
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.pages.headers import NO_DEVICES
 from msgsvc_core.pages.languages import read_language
 from msgsvc_core.pages.rendering import SHARED
@@ -40,6 +42,10 @@ _POLICY = {
 }
 
 
+#: What a block of code in each language begins with.
+_FENCES = {"curl": "sh", "Python": "python", "TypeScript": "ts"}
+
+
 def documentation_routes(
     endpoints: Sequence[Endpoint],
     errors: ErrorCatalogue,
@@ -51,11 +57,8 @@ def documentation_routes(
     """The routes that describe the API. `make_document` is called once, when it is first asked for; `home` is
     the page that `/` leads to, else the description. Unless `is_open`, only error codes are described."""
     environment = cache(_templates)
+    # It takes a second to make, so a thread does, and only once.
     document = cache(make_document)
-
-    # Both take a second to make, so a thread does, and only once.
-    def openapi_json(_request: Request) -> Response:
-        return JSONResponse(document())
 
     docs = _reference(
         "docs.html",
@@ -81,9 +84,12 @@ def documentation_routes(
         )
 
     described = [
-        Route("/openapi.json", openapi_json),
-        Route("/docs", docs),
-        Route("/docs/types", types),
+        Route("/openapi.json", _openapi_json(document).answer),
+        Route("/docs", docs.answer),
+        Route("/docs/types", types.answer),
+        *_markdown(
+            document, {*(each.area for each in endpoints), "index", "webhook-events"}, errors
+        ),
     ]
     return [
         Route("/", front_door),
@@ -116,26 +122,64 @@ def _reference(
     environment: Callable[[], "Environment"],
     document: Callable[[], dict[str, Any]],
     values: Callable[[], dict[str, Any]],
-) -> Callable[[Request], Response]:
-    """Answers with a part of the reference, which is made when it is first asked for."""
+) -> PreparedText:
+    """A part of the reference, as a page."""
 
-    @cache
     def page() -> str:
         return environment().get_template(template).render(document=document(), **values())
 
-    # A tenth of the page, which is long; a proxy that compresses leaves it alone.
+    return PreparedText(page, "text/html", _POLICY)
+
+
+def _openapi_json(document: Callable[[], dict[str, Any]]) -> PreparedText:
+    return PreparedText(lambda: to_json(shared(document())), "application/json")
+
+
+def _markdown(
+    document: Callable[[], dict[str, Any]], names: Iterable[str], errors: ErrorCatalogue
+) -> list[BaseRoute]:
+    """The reference as text, one file for each of these areas; /llms.txt lists the files."""
+
     @cache
-    def compressed() -> bytes:
-        return gzip.compress(page().encode())
+    def pages() -> dict[str, MarkdownPage]:
+        described = document()
+        base_url = described["servers"][0]["url"]
 
-    def answer(request: Request) -> Response:
-        headers = {**_POLICY, "Vary": "Accept-Encoding"}
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            headers["Content-Encoding"] = "gzip"
-            return HTMLResponse(compressed(), headers=headers)
-        return HTMLResponse(page(), headers=headers)
+        def samples(
+            _method: str, _path: str, operation: Mapping[str, Any]
+        ) -> list[tuple[str, str]]:
+            found = samples_of(operation["operationId"], base_url)
+            return [(_FENCES[title], code) for title, code in found]
 
-    return answer
+        made = ApiPages(described, samples, errors_page="errors.md")
+        return {page.name: page for page in made}
+
+    def text_of(name: str) -> Callable[[], str]:
+        return lambda: pages()[name].text
+
+    def errors_text() -> str:
+        rows = [
+            f"| {each.status} | `{each.code}` | {' '.join(str(each.__doc__).split())} |\n"
+            for each in errors
+        ]
+        return "# Error codes\n\n| status | code | meaning |\n| --- | --- | --- |\n" + "".join(rows)
+
+    def llms_text() -> str:
+        info, base_url = document()["info"], document()["servers"][0]["url"]
+        listed = [
+            f"- [{each.title}]({base_url}/docs/{each.name}.md)\n" for each in pages().values()
+        ]
+        return (
+            f"# {info['title']}\n\n> {info['summary']}\n\n{info['description']}\n\n## API\n\n"
+            f"{''.join(listed)}- [Error codes]({base_url}/docs/errors.md)\n"
+            f"- [OpenAPI document]({base_url}/openapi.json)\n"
+        )
+
+    made = {f"/docs/{name}.md": text_of(name) for name in sorted(names)}
+    made["/docs/errors.md"] = errors_text
+    files = {path: PreparedText(make, "text/markdown") for path, make in made.items()}
+    files["/llms.txt"] = PreparedText(llms_text, "text/plain")
+    return [Route(path, file.answer) for path, file in files.items()]
 
 
 class NotFoundPage:

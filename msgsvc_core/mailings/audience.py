@@ -19,9 +19,10 @@ class Audience(RequestModel):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
 
     model_config = ConfigDict(
+        title="AudienceBody",
         json_schema_extra={
             "examples": [{"tags_any": [examples.TAG], "langs": ["en"]}, {"all": True}]
-        }
+        },
     )
 
     all: OnlyTrue | None = Field(None, description="All active subscribers.")

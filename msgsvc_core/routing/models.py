@@ -106,6 +106,8 @@ To = Annotated[
 class RouteHours(RequestModel):
     """Local times of the day between which a step may be used."""
 
+    model_config = ConfigDict(title="RouteHoursBody")
+
     from_: From = Field(alias="from")
     to: To = Field()
     timezone: Zone = Field("UTC", description=_ZONE, examples=["Europe/Berlin"])
@@ -120,6 +122,8 @@ class RouteHours(RequestModel):
 
 class RouteStep(RequestModel):
     """One channel of a route, and what is waited for there."""
+
+    model_config = ConfigDict(title="RouteStepBody")
 
     channel: str = Field(description=_CHANNEL, examples=[examples.CHANNEL])
     until: Until = Field("sent", description=_UNTIL, examples=["sent"])

@@ -401,7 +401,7 @@ async def test_the_description_lists_the_languages(service: Service) -> None:
         document = (await client.get("/openapi.json")).json()
 
     models = document["components"]["schemas"]
-    assert models["SubscriberAnswer"]["properties"]["lang"]["enum"] == [*LISTED]
+    assert models["Subscriber"]["properties"]["lang"]["enum"] == [*LISTED]
     assert "x-msgsvc-languages" not in str(document)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_oidc.clients.models import ClientBody
+from msgsvc_oidc.clients.models import CreateOidcClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.grants.references import References
 from tests.bench import signer
@@ -89,7 +89,7 @@ def _requests(run: Run, service: ServiceUnderTest) -> Callable[[], Request]:
 
     async def make(opened: Service) -> tuple[str, list[list[str]]]:
         async with opened.db.transaction() as tx:
-            body = ClientBody(name="Bench", redirect_uris=[CALLBACK], first_party=True)
+            body = CreateOidcClientBody(name="Bench", redirect_uris=[CALLBACK], first_party=True)
             new = await opened.get(Clients).create(tx, service.project_id, body)
         client_id, basic = new.client.client_id, f"{new.client.client_id}:{new.secret}"
         codes = [

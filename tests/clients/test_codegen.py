@@ -97,7 +97,7 @@ def test_a_post_is_read_with_body_answer_and_idempotency_key(contract: Contract)
 def test_a_list_is_read_with_its_item_and_its_filters(contract: Contract) -> None:
     listed = method_of(contract, "subscribers.list")
 
-    assert listed.item == Reference("SubscriberAnswer")
+    assert listed.item == Reference("Subscriber")
     assert "tag" in {each.name for each in listed.filters}
     assert "cursor" not in {each.name for each in listed.filters}
     assert not listed.takes_idempotency_key
@@ -113,7 +113,7 @@ def test_files_go_in_and_out(contract: Contract) -> None:
 
 
 def test_unions_keep_their_discriminator(contract: Contract) -> None:
-    to = contract.models["Route"].field("to")
+    to = contract.models["FormRule"].field("to")
 
     assert to is not None
     assert isinstance(to.type, OneOf)

@@ -11,7 +11,7 @@ import aiohttp
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Row
-from msgsvc_oidc.clients.models import ClientBody
+from msgsvc_oidc.clients.models import CreateOidcClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.device.service import DeviceRequests
 from msgsvc_oidc.grants.references import References, RefreshToken
@@ -182,7 +182,7 @@ async def open_provider(desk: Desk) -> Provider:
     """A provider in the desk's database."""
     service = desk.service
     settings, references = service.section(OidcSettings), References(service.secrets)
-    body = ClientBody(
+    body = CreateOidcClientBody(
         name="Grafana",
         redirect_uris=[CALLBACK],
         scopes=list(SCOPES),

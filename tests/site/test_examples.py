@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from docs.site.api_pages import ApiPages
+from docs.site.api_pages import api_pages
 from docs.site.pages import Page
 from msgsvc_client import Client
 from tests.clients.typescript.building import PACKAGE, built_client, compiler, program, run
@@ -22,7 +22,7 @@ from tests.site.tools import ROOT
 
 @cache
 def pages() -> tuple[Page, ...]:
-    return tuple(ApiPages(json.loads((ROOT / "contrib" / "openapi.json").read_text("utf-8"))))
+    return tuple(api_pages(json.loads((ROOT / "contrib" / "openapi.json").read_text("utf-8"))))
 
 
 @cache

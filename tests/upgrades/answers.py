@@ -41,7 +41,11 @@ def paths_of(document: Mapping[str, Any], ids: Mapping[str, Sequence[str]]) -> l
         operation = operations.get("get")
         if operation is None:
             continue
-        names = {each["name"]: each for each in operation.get("parameters", [])}
+        # What several operations have is a reference to a component of its name.
+        names = {
+            each.get("name") or each["$ref"].rpartition("/")[2]
+            for each in operation.get("parameters", [])
+        }
         for concrete in _filled(path, ids):
             pages = ("?limit=100", "?limit=1") if "limit" in names else ("",)
             found += [concrete + page for page in pages]

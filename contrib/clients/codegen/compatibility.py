@@ -147,7 +147,9 @@ def without_texts(document: Schema) -> dict[str, Any]:
         for operation in methods.values():
             for status, response in operation["responses"].items():
                 if status[0] in "45":
-                    operation["responses"][status] = {"x-error-codes": response["x-error-codes"]}
+                    codes = _resolve(response, document)[0]["x-error-codes"]
+                    operation["responses"][status] = {"x-error-codes": codes}
+    result["components"].pop("responses", None)
     result["info"] = {"title": document["info"]["title"], "version": document["info"]["version"]}
     return result
 
@@ -243,7 +245,7 @@ def _escapes(released: Schema, current: Schema) -> Iterator[tuple[str, _Escape]]
         ):
             yield operation_id, escape
     for name, operations in released.get("webhooks", {}).items():
-        for escape in _of_event(name, operations, current, answers):
+        for escape in _of_event(name, operations, released, current, answers):
             yield name, escape
 
 
@@ -385,7 +387,7 @@ def _of_answers(before: _Operation, after: _Operation, answers: "_Comparison") -
 
 
 def _of_event(
-    name: str, operations: Schema, current: Schema, answers: "_Comparison"
+    name: str, operations: Schema, released: Schema, current: Schema, answers: "_Comparison"
 ) -> Iterator[_Escape]:
     now = current.get("webhooks", {}).get(name)
     if now is None:
@@ -395,12 +397,12 @@ def _of_event(
             "it is gone, and programs wait for it by {clients}",
         )
         return
-    headers = {each["name"] for each in now["post"].get("parameters", ())}
-    for header in operations["post"].get("parameters", ()):
-        if header["name"] not in headers:
+    headers = _headers(now["post"], current)
+    for header in _headers(operations["post"], released):
+        if header not in headers:
             yield _Escape(
                 Kind.HEADER,
-                f"webhook header `{header['name']}`",
+                f"webhook header `{header}`",
                 "it is gone, and {clients} verify webhooks by it",
             )
     (old,) = operations["post"]["requestBody"]["content"].values()
@@ -607,6 +609,11 @@ def _inside(place: str, name: str) -> str:
     if place.endswith("`"):
         return f"{place[:-1]}{separator}{name}`"
     return f"{place} field `{name}`"
+
+
+def _headers(operation: Schema, document: Schema) -> list[str]:
+    """The names of the headers of an event's request."""
+    return [_resolve(each, document)[0]["name"] for each in operation.get("parameters", ())]
 
 
 def _resolve(schema: Schema, document: Schema) -> tuple[Schema, str]:

@@ -24,7 +24,7 @@ RETRYABLE_STATUSES = frozenset({425, 429, 500, 503})
 
 #: Fields of answers that hold a secret, in any model or in one: clients don't show them when they print an
 #: object.
-SECRET_FIELDS = frozenset({"secret", "client_secret", "token", "StatusAnswer.code"})
+SECRET_FIELDS = frozenset({"secret", "client_secret", "token", "SessionStatus.code"})
 
 
 class ContractError(Exception):
@@ -359,7 +359,7 @@ class Contract:
             for operation in operations.values():
                 if operation["operationId"] in NOT_IN_CLIENTS:
                     continue
-                for status, code in _codes_of(operation["responses"]):
+                for status, code in self._codes_of(operation):
                     text = described.get(code, {}).get("description", "")
                     found[code] = ErrorCode(code, status, status in RETRYABLE_STATUSES, text)
         return tuple(sorted(found.values(), key=lambda each: (each.status, each.code)))
@@ -368,7 +368,7 @@ class Contract:
 
     def _method(self, http_method: str, path: str, operation: Mapping[str, Any]) -> Method:
         operation_id = operation["operationId"]
-        parameters = operation.get("parameters", ())
+        parameters = [self.resolved(each) for each in operation.get("parameters", ())]
         named = {(each["in"], each["name"]): each for each in parameters}
         path_parameters = tuple(
             self._parameter(named["path", name], operation_id)
@@ -396,9 +396,7 @@ class Contract:
             media_type=media_type,
             takes_idempotency_key=("header", "Idempotency-Key") in named,
             item=self._item(query, answer),
-            error_codes=tuple(
-                dict.fromkeys(code for _status, code in _codes_of(operation["responses"]))
-            ),
+            error_codes=tuple(dict.fromkeys(code for _status, code in self._codes_of(operation))),
             public=operation.get("security") == [],
         )
         _check_arguments(method)
@@ -417,10 +415,21 @@ class Contract:
             default=schema.get("default", _NO_DEFAULT),
         )
 
+    def _codes_of(self, operation: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+        """Status and code of each error of an operation."""
+        for status, reference in operation["responses"].items():
+            if status.isdigit() and int(status) >= 400:
+                response = self.resolved(reference)
+                codes = response.get("x-error-codes") or re.findall(
+                    r"`(\w+)`", response["description"]
+                )
+                for code in codes:
+                    yield int(status), code
+
     def _body(self, operation: Mapping[str, Any]) -> tuple[Model | None, str]:
         content = operation.get("requestBody", {}).get("content", {})
         if "multipart/form-data" in content:
-            schema = self._resolved(content["multipart/form-data"]["schema"])
+            schema = self.resolved(content["multipart/form-data"]["schema"])
             (name,) = schema["properties"]
             return None, name
         if not content:
@@ -454,9 +463,13 @@ class Contract:
 
     # Reading schemas
 
-    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        reference = schema.get("$ref")
-        return self._schemas[reference.removeprefix(_SCHEMA_PREFIX)] if reference else schema
+    def resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a reference refers to; anything else unchanged."""
+        if "$ref" not in schema:
+            return schema
+        _, _, kind, name = schema["$ref"].split("/")
+        found: Mapping[str, Any] = self.document["components"][kind][name]
+        return found
 
     def _type(self, schema: Any, where: str) -> Type:  # noqa: C901, PLR0911, PLR0912 # one case for each kind of schema
         if schema is True or not schema:
@@ -596,15 +609,6 @@ class _Used:
 
 def _capital(part: str) -> str:
     return part[:1].upper() + part[1:]
-
-
-def _codes_of(responses: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Status and code of each error of an operation."""
-    for status, response in responses.items():
-        if status.isdigit() and int(status) >= 400:
-            codes = response.get("x-error-codes") or re.findall(r"`(\w+)`", response["description"])
-            for code in codes:
-                yield int(status), code
 
 
 def _check_arguments(method: Method) -> None:

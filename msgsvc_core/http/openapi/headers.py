@@ -44,19 +44,18 @@ HEADERS: dict[str, dict[str, Any]] = {
 
 
 def success_headers(endpoint: Endpoint) -> dict[str, Any]:
-    """The headers of the endpoint's success response."""
+    """The headers of the endpoint's success response. Those of the rate limit are on nearly all responses,
+    and shown with 429."""
     names = [_REQUEST_ID]
-    if not endpoint.public:
-        names += _RATE
-        if endpoint.method == "POST":
-            names.append(_REPLAYED)
+    if endpoint.method == "POST" and not endpoint.public:
+        names.append(_REPLAYED)
     if endpoint.media_type:
         names.append("Content-Disposition")
     return _references(names)
 
 
 def error_headers(endpoint: Endpoint, status: int) -> dict[str, Any]:
-    """The headers of an error response. Rate limits are on nearly all, and shown where they matter."""
+    """The headers of an error response."""
     names = [_REQUEST_ID]
     if status == 401:
         names.append("WWW-Authenticate")

@@ -1,7 +1,7 @@
 """Operations: parameters, request bodies and responses of endpoints."""
 
-import inspect
 from collections import defaultdict
+from http import HTTPStatus
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
@@ -142,7 +142,8 @@ class Operations:
     def _success(self, endpoint: Endpoint) -> tuple[int, dict[str, Any]]:
         if endpoint.answer:
             return endpoint.status, {
-                "description": inspect.getdoc(endpoint.answer) or endpoint.summary,
+                # What it is stands at the schema.
+                "description": f"{HTTPStatus(endpoint.status).phrase}.",
                 "content": {_JSON: self._content(endpoint.answer)},
             }
         if endpoint.media_type:
@@ -155,7 +156,7 @@ class Operations:
                     },
                 },
             }
-        return 204, {"description": "Done; there is no body."}
+        return 204, {"description": "No Content."}
 
     def _refusal(self, errors: list[type[ApiError]]) -> dict[str, Any]:
         codes = [error.code for error in errors]

@@ -1,7 +1,7 @@
 """JSON schemas of the models of requests and responses."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -94,11 +94,36 @@ def schemas_of(
     names = _core_names(schemas)
     references = _renamed(references, names)
     schemas = {names.get(name, name): _renamed(schema, names) for name, schema in schemas.items()}
+    titles = {schema["title"]: name for name, schema in schemas.items() if "title" in schema}
     whole = {
-        name: {key: _with_references(value, schemas) for key, value in schema.items()}
+        name: {key: _with_references(value, schemas, titles) for key, value in schema.items()}
         for name, schema in schemas.items()
     }
-    return references, whole
+    public = _public_names(whole)
+    named = {
+        public.get(name, name): {
+            **schema,
+            **({"title": public[name]} if name in public else {}),
+        }
+        for name, schema in whole.items()
+    }
+    return _renamed(references, public), {
+        name: _renamed(schema, public) for name, schema in named.items()
+    }
+
+
+def _public_names(schemas: Mapping[str, Schema]) -> dict[str, str]:
+    """The names that clients see, by those of the models. A model may have its own, the `title` of its
+    configuration; a response is called after its resource: clients have a class `Tag`, no `TagAnswer`."""
+    titles = {name: str(schema.get("title", name)) for name, schema in schemas.items()}
+    own = {name: title for name, title in titles.items() if title != name and "__" not in name}
+    taken = {own.get(name, name) for name in schemas}
+    suffix = "Answer"
+    answers = {name: name.removesuffix(suffix) for name in schemas if name.endswith(suffix)}
+    return {
+        **{name: short for name, short in answers.items() if short and short not in taken},
+        **own,
+    }
 
 
 def _core_names(schemas: Iterable[str]) -> dict[str, str]:
@@ -107,6 +132,14 @@ def _core_names(schemas: Iterable[str]) -> dict[str, str]:
     long = {name: name.rpartition("__")[2] for name in schemas if name.startswith(f"{_CORE}__")}
     shared = Counter(long.values())
     return {name: short for name, short in long.items() if shared[short] == 1}
+
+
+def _resource_names(schemas: Collection[str]) -> dict[str, str]:
+    """The names of responses' models without `Answer`: clients have a class `Tag`, no `TagAnswer`. A name
+    that another model has stays as it is."""
+    suffix = "Answer"
+    found = {name: name.removesuffix(suffix) for name in schemas if name.endswith(suffix)}
+    return {name: short for name, short in found.items() if short and short not in schemas}
 
 
 def _renamed(part: Any, names: Mapping[str, str]) -> Any:
@@ -124,16 +157,16 @@ def _renamed(part: Any, names: Mapping[str, str]) -> Any:
     return found
 
 
-def _with_references(schema: Any, schemas: Mapping[str, Schema]) -> Any:
+def _with_references(schema: Any, schemas: Mapping[str, Schema], titles: Mapping[str, str]) -> Any:
     """The schema with references in place of models that are written out: `SkipValidation` does that."""
     if isinstance(schema, list):
-        return [_with_references(each, schemas) for each in schema]
+        return [_with_references(each, schemas, titles) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    title = schema.get("title")
-    if isinstance(title, str) and title in schemas and schema == schemas[title]:
-        return {"$ref": _REF.format(model=title)}
-    return {name: _with_references(value, schemas) for name, value in schema.items()}
+    name = titles.get(str(schema.get("title")), "")
+    if name and schema == schemas[name]:
+        return {"$ref": _REF.format(model=name)}
+    return {key: _with_references(value, schemas, titles) for key, value in schema.items()}
 
 
 def _as_described(schema: Any, languages: Sequence[str]) -> Any:

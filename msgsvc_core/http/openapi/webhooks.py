@@ -83,10 +83,7 @@ class Webhooks:
             "tags": ["events"],
             "summary": spec.meaning,
             "security": [],
-            "parameters": [
-                {**header, **({"example": spec.name} if header["example"] is None else {})}
-                for header in self._headers
-            ],
+            "parameters": self._headers,
             "requestBody": {
                 "required": True,
                 "content": {
@@ -149,7 +146,7 @@ def _headers(prefix: str) -> list[dict[str, Any]]:
             "Id of the delivery, the same in every attempt: store it to recognise duplicates.",
             "whd_032aJamqrS1XqQvY0gJt5u",
         ),
-        (f"{prefix}-Event", "The event's name, as in the body.", None),
+        (f"{prefix}-Event", "The event's name, as in the body.", "delivery.success"),
         (f"{prefix}-Event-Id", "The event's id, as in the body.", examples.EVENT_ID),
         ("webhook-id", "The delivery's id, for Standard Webhooks.", "whd_032aJamqrS1XqQvY0gJt5u"),
         ("webhook-timestamp", "The timestamp, for Standard Webhooks.", "1772357400"),

@@ -1,6 +1,6 @@
 """Models of tags: internal, and of the API."""
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
@@ -31,6 +31,9 @@ class TagBody(RequestModel):
 
 class TagAnswer(ResponseModel):
     """A tag."""
+
+    # Generators make a class `Tag` of the entries of fields called `tags`.
+    model_config = ConfigDict(title="ProjectTag")
 
     name: str = Field(description="The tag, as people carry it.", examples=[examples.TAG])
     subscribers: int = Field(

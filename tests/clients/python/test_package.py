@@ -136,9 +136,9 @@ def test_a_users_program_is_typed_strictly(python: Path, programs: Path) -> None
         [*strict, "wrong.py"], cwd=programs, capture_output=True, text=True, check=False
     )
 
-    assert 'expression has type "Paginator[SubscriberAnswer]"' in done.stdout
+    assert 'expression has type "Paginator[Subscriber]"' in done.stdout
     assert 'Extra key "txt" for TypedDict "ButtonBody"' in done.stdout
-    assert '"MessageAnswer" has no attribute "txt"' in done.stdout
+    assert '"Message" has no attribute "txt"' in done.stdout
 
 
 def test_nothing_of_a_later_python_is_used() -> None:

@@ -30,7 +30,7 @@ def arguments(method: Method, body: dict[str, Any]) -> dict[str, Any]:
     """The document's examples as arguments."""
     given = {
         parameter["name"]: parameter["example"]
-        for parameter in operation_of(method)["parameters"]
+        for parameter in map(CONTRACT.resolved, operation_of(method)["parameters"])
         if parameter["required"] and parameter["in"] != "header"
     }
     if method.takes_file:

@@ -5,18 +5,18 @@ import {
   Client,
   type CursorStore,
   type FeedEvent,
-  type MessageAnswer,
+  type Message,
   NotFoundError,
   openWebhook,
   OtpExpiredError,
   type SendBody,
-  type SubscriberAnswer,
+  type Subscriber,
   TransportError,
 } from "@msgsvc/client";
 
 const client = new Client({ baseUrl: "https://msgsvc.example.com", apiKey: "msk_...", maxAttempts: 2 });
 
-export async function greet(externalId: string): Promise<MessageAnswer | null> {
+export async function greet(externalId: string): Promise<Message | null> {
   const body: SendBody = { external_id: externalId, text: "Hello", buttons: [[{ text: "Shop", url: "https://shop.example" }]] };
   try {
     const { message_id } = await client.messages.send(body, { idempotencyKey: `greeting-${externalId}` });
@@ -30,8 +30,8 @@ export async function greet(externalId: string): Promise<MessageAnswer | null> {
   }
 }
 
-export async function people(): Promise<SubscriberAnswer[]> {
-  const found: SubscriberAnswer[] = [];
+export async function people(): Promise<Subscriber[]> {
+  const found: Subscriber[] = [];
   for await (const subscriber of client.subscribers.list({ tag: "vip" })) found.push(subscriber);
   return found;
 }

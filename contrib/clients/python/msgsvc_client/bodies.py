@@ -71,7 +71,7 @@ class AttributeIs(TypedDict):
     equals: str | float | bool
 
 
-class Audience(TypedDict, total=False):
+class AudienceBody(TypedDict, total=False):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all`
     or at least one filter is given.
     """
@@ -120,7 +120,7 @@ class BrandingBody(TypedDict, total=False):
 
 class _BroadcastBody(TypedDict):
     #: Who gets it.
-    audience: Audience
+    audience: AudienceBody
 
 
 class BroadcastBody(_BroadcastBody, total=False):
@@ -275,124 +275,6 @@ class ButtonBody(_ButtonBody, total=False):
     style: Literal["primary", "success", "danger"] | None
 
 
-class Client(TypedDict, total=False):
-    """The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's."""
-
-    #: Its IPv4 or IPv6 address, as your server sees it.
-    ip: str | None
-    #: Its header `User-Agent`.
-    user_agent: str | None
-
-
-class _ClientBody(TypedDict):
-    #: Shown to people when they sign in.
-    name: str
-
-
-class ClientBody(_ClientBody, total=False):
-    """A new client."""
-
-    #: Where people may return after sign-in, compared character by character; 20 at most.
-    redirect_uris: Sequence[str]
-    #: Where a browser may return after sign-out; 20 at most.
-    post_logout_redirect_uris: Sequence[str]
-    #: Receives signed logout tokens when a session ends; null for none.
-    backchannel_logout_uri: str | None
-    #: Scopes that the client may request.
-    scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
-    #: the tokens of others.
-    grant_types: Sequence[
-        Literal[
-            "authorization_code",
-            "refresh_token",
-            "urn:ietf:params:oauth:grant-type:device_code",
-            "urn:openid:params:grant-type:ciba",
-        ]
-    ]
-    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
-    jwks: Mapping[str, Any] | None
-    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
-    #: key that is not known, at most once a minute.
-    jwks_uri: str | None
-    #: Whether people are signed in without being asked for consent.
-    first_party: bool
-    #: Whether people always have to choose the number that the page shows.
-    number_matching: bool
-    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
-    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
-    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
-    require_pushed: bool
-    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
-    #: there; without, it has to ask `userinfo`.
-    claims_in_id_token: bool
-    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
-    #: they call. 100 at most.
-    introspects: Sequence[str]
-    #: The client's site, shown to people; null for none.
-    home_url: str | None
-    #: How it authenticates. A secret may always come in the header, and in the form only with
-    #: `client_secret_post`; `none` is for apps, which can't keep a secret.
-    token_endpoint_auth_method: Literal[
-        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
-    ]
-    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
-    #: URIs (`pairwise`).
-    subject_type: Literal["public", "pairwise"]
-    #: Algorithm that its ID tokens are signed with; by default the setting `oidc.signing_alg`.
-    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"] | None
-
-
-class ClientChange(TypedDict, total=False):
-    """Changes of a client; what is left out stays. A URL of null is removed."""
-
-    #: Shown to people when they sign in.
-    name: str
-    #: Where people may return after sign-in, compared character by character; 20 at most.
-    redirect_uris: Sequence[str]
-    #: Where a browser may return after sign-out; 20 at most.
-    post_logout_redirect_uris: Sequence[str]
-    #: Receives signed logout tokens when a session ends; null for none.
-    backchannel_logout_uri: str | None
-    #: Scopes that the client may request.
-    scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
-    #: the tokens of others.
-    grant_types: Sequence[
-        Literal[
-            "authorization_code",
-            "refresh_token",
-            "urn:ietf:params:oauth:grant-type:device_code",
-            "urn:openid:params:grant-type:ciba",
-        ]
-    ]
-    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`.
-    jwks: Mapping[str, Any]
-    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
-    #: key that is not known, at most once a minute.
-    jwks_uri: str
-    #: Whether people are signed in without being asked for consent.
-    first_party: bool
-    #: Whether people always have to choose the number that the page shows.
-    number_matching: bool
-    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
-    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
-    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
-    require_pushed: bool
-    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
-    #: there; without, it has to ask `userinfo`.
-    claims_in_id_token: bool
-    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
-    #: they call. 100 at most.
-    introspects: Sequence[str]
-    #: How it sends its secret. A client without one keeps its way to authenticate.
-    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"]
-    #: The client's site, shown to people; null for none.
-    home_url: str | None
-
-
 class _Condition(TypedDict):
     #: Key of the field whose answer is compared.
     field: str
@@ -512,7 +394,7 @@ class CreateFormBody(_CreateFormBody, total=False):
     #: Text after submitting, in one or several languages; null for the service's own.
     thanks: str | Mapping[str, str] | None
     #: Where submissions go, each on its own; at most 40.
-    routes: Sequence[Route]
+    routes: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -545,6 +427,66 @@ class CreateGatewayBody(_CreateGatewayBody, total=False):
     paths: GatewayPaths | None
 
 
+class _CreateOidcClientBody(TypedDict):
+    #: Shown to people when they sign in.
+    name: str
+
+
+class CreateOidcClientBody(_CreateOidcClientBody, total=False):
+    """A new client."""
+
+    #: Where people may return after sign-in, compared character by character; 20 at most.
+    redirect_uris: Sequence[str]
+    #: Where a browser may return after sign-out; 20 at most.
+    post_logout_redirect_uris: Sequence[str]
+    #: Receives signed logout tokens when a session ends; null for none.
+    backchannel_logout_uri: str | None
+    #: Scopes that the client may request.
+    scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
+    grant_types: Sequence[
+        Literal[
+            "authorization_code",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:openid:params:grant-type:ciba",
+        ]
+    ]
+    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
+    jwks: Mapping[str, Any] | None
+    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
+    #: key that is not known, at most once a minute.
+    jwks_uri: str | None
+    #: Whether people are signed in without being asked for consent.
+    first_party: bool
+    #: Whether people always have to choose the number that the page shows.
+    number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
+    require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: Sequence[str]
+    #: The client's site, shown to people; null for none.
+    home_url: str | None
+    #: How it authenticates. A secret may always come in the header, and in the form only with
+    #: `client_secret_post`; `none` is for apps, which can't keep a secret.
+    token_endpoint_auth_method: Literal[
+        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
+    ]
+    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
+    #: URIs (`pairwise`).
+    subject_type: Literal["public", "pairwise"]
+    #: Algorithm that its ID tokens are signed with; by default the setting `oidc.signing_alg`.
+    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"] | None
+
+
 class _CreatePermissionBody(TypedDict):
     #: What `permission` of `POST /v1/send` names it by; it can't be changed later.
     key: str
@@ -567,7 +509,7 @@ class CreateRouteBody(TypedDict):
     #: What people choose it by; no other route of the project has it.
     name: str
     #: The channels, in the order in which they are tried.
-    steps: Sequence[RouteStep]
+    steps: Sequence[RouteStepBody]
 
 
 class _CreateTemplateBody(TypedDict):
@@ -630,15 +572,6 @@ class Delay(TypedDict, total=False):
     days: int | None
 
 
-class DeskSettings(TypedDict, total=False):
-    """The helpdesk of a project. What is left out has its default."""
-
-    #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
-    #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
-    #: tickets. Null for the installation's setting `helpdesk.assignment`.
-    assignment: Literal["manual", "round_robin", "least_busy"] | None
-
-
 class EditBody(TypedDict, total=False):
     """What a message is to show from now on. What is left out stays as it is. At least one field is
     given.
@@ -666,7 +599,7 @@ class EnrollBody(TypedDict, total=False):
     channel: str | None
 
 
-class Every(TypedDict, total=False):
+class EveryBody(TypedDict, total=False):
     """An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and
     `days` is given.
     """
@@ -717,6 +650,18 @@ class FormField(_FormField, total=False):
     multiline: bool
 
 
+class _FormRule(TypedDict):
+    #: Where they go, by `kind`.
+    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField
+
+
+class FormRule(_FormRule, total=False):
+    """Where a submission goes, if `when` holds or is left out."""
+
+    #: Which submissions it is for; left out, for all.
+    when: Condition | None
+
+
 class GatewayPaths(TypedDict, total=False):
     """Paths into the body of a generic sender, e.g. `user.phone` or `recipients.0.number`."""
 
@@ -736,12 +681,12 @@ class GatewayPaths(TypedDict, total=False):
     id: str | None
 
 
-class _Holiday(TypedDict):
+class _HolidayBody(TypedDict):
     #: The local day, `YYYY-MM-DD`.
     date: str
 
 
-class Holiday(_Holiday, total=False):
+class HolidayBody(_HolidayBody, total=False):
     """A day on which the desk is closed."""
 
     #: What the day is, for agents; may be empty.
@@ -756,9 +701,9 @@ class HoursBody(TypedDict, total=False):
     #: IANA time zone of the hours and days.
     timezone: str
     #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: Sequence[Opening]
+    openings: Sequence[OpeningBody]
     #: Days on which it is closed.
-    holidays: Sequence[Holiday]
+    holidays: Sequence[HolidayBody]
     #: What a customer is told in their messenger who writes while it is closed, once for each ticket
     #: and closed period: a text, or one by language. Null for nothing.
     away_message: str | Mapping[str, str] | None
@@ -867,7 +812,7 @@ class OpenTicketBody(_OpenTicketBody, total=False):
     file_ids: Sequence[str]
 
 
-class Opening(TypedDict):
+class OpeningBody(TypedDict):
     """Hours of one day of the week. `closes` is later than `opens`."""
 
     #: The day of the week.
@@ -925,8 +870,8 @@ class ProjectBody(TypedDict, total=False):
     link_tracking: bool
 
 
-QuietHours = TypedDict(
-    "QuietHours",
+QuietHoursBody = TypedDict(
+    "QuietHoursBody",
     {
         "from": "str",
         "to": "str",
@@ -971,7 +916,7 @@ class RecurringBody(TypedDict, total=False):
     #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
-    audience: Audience | None
+    audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
     route: str | None
@@ -979,7 +924,7 @@ class RecurringBody(TypedDict, total=False):
     #: week. Exactly one of this and `every`.
     cron: str | None
     #: Or how often: counted from `starts_at`, and without it the first run is one interval from now.
-    every: Every | None
+    every: EveryBody | None
     #: IANA time zone of `cron`, of days, of quiet hours and of local times.
     timezone: str
     #: No run before this time: RFC 3339, or a local time in `timezone`.
@@ -987,7 +932,7 @@ class RecurringBody(TypedDict, total=False):
     #: No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end.
     ends_at: str | None
     #: Runs due in these hours are sent when they end.
-    quiet_hours: QuietHours | None
+    quiet_hours: QuietHoursBody | None
 
 
 class _RegistrationTokenBody(TypedDict):
@@ -1062,20 +1007,8 @@ class RequestOtpBody(TypedDict, total=False):
     channel: str | None
 
 
-class _Route(TypedDict):
-    #: Where they go, by `kind`.
-    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField
-
-
-class Route(_Route, total=False):
-    """Where a submission goes, if `when` holds or is left out."""
-
-    #: Which submissions it is for; left out, for all.
-    when: Condition | None
-
-
-RouteHours = TypedDict(
-    "RouteHours",
+RouteHoursBody = TypedDict(
+    "RouteHoursBody",
     {
         "from": "str",
         "to": "str",
@@ -1085,12 +1018,12 @@ RouteHours = TypedDict(
 )
 
 
-class _RouteStep(TypedDict):
+class _RouteStepBody(TypedDict):
     #: Messenger, by its channel's name in `GET /v1/project`.
     channel: str
 
 
-class RouteStep(_RouteStep, total=False):
+class RouteStepBody(_RouteStepBody, total=False):
     """One channel of a route, and what is waited for there."""
 
     #: What ends the route at this step: the messenger took the message (`sent`), it reached the
@@ -1101,7 +1034,7 @@ class RouteStep(_RouteStep, total=False):
     #: Required where `until` is not `sent` and a step follows.
     within_seconds: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
-    hours: RouteHours | None
+    hours: RouteHoursBody | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
     #: twice, or `continue` with the next step.
     on_unknown: Literal["stop", "continue"]
@@ -1149,7 +1082,7 @@ class ScheduledBody(_ScheduledBody, total=False):
     #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
-    audience: Audience | None
+    audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
     route: str | None
@@ -1261,20 +1194,29 @@ class SessionBody(TypedDict, total=False):
     #: Number matching: the person chooses in the bot the number that your page shows.
     number_matching: bool
     #: The browser that signs in; shown in the bot's question.
-    client: Client | None
+    client: SignInClientBody | None
+
+
+class SignInClientBody(TypedDict, total=False):
+    """The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's."""
+
+    #: Its IPv4 or IPv6 address, as your server sees it.
+    ip: str | None
+    #: Its header `User-Agent`.
+    user_agent: str | None
 
 
 class SlaBody(TypedDict, total=False):
     """The service levels of a project, by priority. What is left out has no target."""
 
     #: Of urgent tickets.
-    urgent: Targets
+    urgent: TargetsBody
     #: Of tickets with high priority.
-    high: Targets
+    high: TargetsBody
     #: Of tickets as usual.
-    normal: Targets
+    normal: TargetsBody
     #: Of tickets with low priority.
-    low: Targets
+    low: TargetsBody
     #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
     warn_minutes: int
@@ -1417,7 +1359,7 @@ class TagBody(TypedDict):
     name: str
 
 
-class Targets(TypedDict, total=False):
+class TargetsBody(TypedDict, total=False):
     """The targets of tickets of one priority."""
 
     #: Minutes until the first reply of an agent; null for no target.
@@ -1659,6 +1601,15 @@ class UpdateChannelBody(TypedDict):
     settings: Mapping[str, Any]
 
 
+class UpdateDeskSettingsBody(TypedDict, total=False):
+    """The helpdesk of a project. What is left out has its default."""
+
+    #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+    #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
+    #: tickets. Null for the installation's setting `helpdesk.assignment`.
+    assignment: Literal["manual", "round_robin", "least_busy"] | None
+
+
 class UpdateDripBody(TypedDict, total=False):
     """What is to change; a field that is left out stays."""
 
@@ -1689,7 +1640,7 @@ class UpdateFormBody(TypedDict, total=False):
     #: The 1-50 questions, in their order.
     fields: Sequence[FormField]
     #: Where submissions go, each on its own; at most 40.
-    routes: Sequence[Route]
+    routes: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -1725,6 +1676,55 @@ class UpdateMemberBody(TypedDict, total=False):
     email: str
     #: Owners, admins and agents answer customers; viewers have read-only access.
     role: Literal["owner", "admin", "agent", "viewer"]
+
+
+class UpdateOidcClientBody(TypedDict, total=False):
+    """Changes of a client; what is left out stays. A URL of null is removed."""
+
+    #: Shown to people when they sign in.
+    name: str
+    #: Where people may return after sign-in, compared character by character; 20 at most.
+    redirect_uris: Sequence[str]
+    #: Where a browser may return after sign-out; 20 at most.
+    post_logout_redirect_uris: Sequence[str]
+    #: Receives signed logout tokens when a session ends; null for none.
+    backchannel_logout_uri: str | None
+    #: Scopes that the client may request.
+    scopes: Sequence[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
+    grant_types: Sequence[
+        Literal[
+            "authorization_code",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:openid:params:grant-type:ciba",
+        ]
+    ]
+    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`.
+    jwks: Mapping[str, Any]
+    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
+    #: key that is not known, at most once a minute.
+    jwks_uri: str
+    #: Whether people are signed in without being asked for consent.
+    first_party: bool
+    #: Whether people always have to choose the number that the page shows.
+    number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
+    require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: Sequence[str]
+    #: How it sends its secret. A client without one keeps its way to authenticate.
+    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"]
+    #: The client's site, shown to people; null for none.
+    home_url: str | None
 
 
 class UpdatePermissionBody(TypedDict, total=False):
@@ -1770,7 +1770,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     #: Replaces `every`; a cron expression of five fields.
     cron: str
     #: Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.
-    every: Every
+    every: EveryBody
     #: IANA time zone in which `cron`, days, quiet hours and local times are read.
     timezone: str
     #: No run before this time, RFC 3339 or local; null removes it.
@@ -1778,7 +1778,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     #: No run after this time, RFC 3339 or local; null removes it.
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null removes them.
-    quiet_hours: QuietHours | None
+    quiet_hours: QuietHoursBody | None
 
 
 class UpdateRouteBody(TypedDict, total=False):
@@ -1789,7 +1789,7 @@ class UpdateRouteBody(TypedDict, total=False):
     #: What people choose it by; no other route of the project has it.
     name: str
     #: New steps; they replace all there are.
-    steps: Sequence[RouteStep]
+    steps: Sequence[RouteStepBody]
 
 
 class UpdateScheduledBody(TypedDict, total=False):

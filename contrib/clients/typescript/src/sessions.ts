@@ -1,4 +1,4 @@
-import type { StatusAnswer } from "./generated/types.js";
+import type { SessionStatus } from "./generated/types.js";
 import { Resource } from "./resource.js";
 import type { RequestOptions } from "./transport.js";
 
@@ -15,7 +15,7 @@ export interface WaitOptions extends RequestOptions {
 
 /** `client.auth.sessions` beside its generated operations. */
 export abstract class SessionWaiting extends Resource {
-  abstract getStatus(sessionId: string, query?: { wait?: number | null | undefined }, options?: RequestOptions): Promise<StatusAnswer>;
+  abstract getStatus(sessionId: string, query?: { wait?: number | null | undefined }, options?: RequestOptions): Promise<SessionStatus>;
 
   /**
    * Waits until the person has decided, or the session has expired.
@@ -23,7 +23,7 @@ export abstract class SessionWaiting extends Resource {
    * The answer's `status` is `confirmed`, and `code` is there for `auth.verify`; or `denied`, `expired` or
    * `consumed`. It is `pending` if nothing happened within `maxWaitMs`, ten minutes by default.
    */
-  async wait(sessionId: string, options: WaitOptions = {}): Promise<StatusAnswer> {
+  async wait(sessionId: string, options: WaitOptions = {}): Promise<SessionStatus> {
     const { clock } = this.transport;
     const { maxWaitMs = 600_000, ...request } = options;
     const { timeoutMs, deadlineMs } = this.transport.limitsOf(request);

@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.kernel.errors import InvalidValue
@@ -32,6 +32,8 @@ def printable(text: str) -> str:
 
 class Client(RequestModel):
     """The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's."""
+
+    model_config = ConfigDict(title="SignInClientBody")
 
     ip: Annotated[str, Field(max_length=64), AfterValidator(normal_address)] | None = Field(
         None,

@@ -290,7 +290,7 @@ class StatusQuery(Query):
     )
 
 
-class StatusAnswer(ResponseModel):
+class SessionStatusAnswer(ResponseModel):
     """Where a session stands."""
 
     leave_out_none = frozenset({"code"})

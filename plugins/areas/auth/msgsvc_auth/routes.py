@@ -9,13 +9,13 @@ from msgsvc_auth.models import (
     SessionAnswer,
     SessionBody,
     SessionId,
+    SessionStatusAnswer,
     StaticLink,
     StaticLinkAnswer,
     StaticLinkBody,
     StaticLinkChange,
     StaticLinkList,
     StaticLinkQuery,
-    StatusAnswer,
     StatusQuery,
     VerifyAnswer,
     VerifyBody,
@@ -71,7 +71,7 @@ async def create_session(
 @router.get("/v1/auth/session/{session_id}/status", errors=(NotFound,), holds_connection=False)
 async def get_session_status(
     ctx: Context, session_id: SessionId, query: StatusQuery, clock: Clock, sign_in: SignIn
-) -> StatusAnswer:
+) -> SessionStatusAnswer:
     """Shows the status of a sign-in, and its code once the person confirmed.
 
     The code stays the same until it is exchanged, so a lost response can be requested again. With
@@ -79,7 +79,7 @@ async def get_session_status(
     """
     session = await sign_in.get_for_site(ctx.project_id, session_id, query.wait)
     now_ms = clock.now_ms()
-    return StatusAnswer(
+    return SessionStatusAnswer(
         session_id=session.session_id,
         status=session.status(now_ms),
         state=session.state,

@@ -229,6 +229,7 @@ class Route(RequestModel):
     """Where a submission goes, if `when` holds or is left out."""
 
     model_config = ConfigDict(
+        title="FormRule",
         json_schema_extra={
             "examples": [
                 {
@@ -236,7 +237,7 @@ class Route(RequestModel):
                     "to": {"kind": "ticket", "priority": "high"},
                 }
             ]
-        }
+        },
     )
 
     when: Condition | None = Field(

@@ -18,7 +18,7 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.plugins.audit import AuditLog
 from msgsvc_core.projects.service import Projects
-from msgsvc_oidc.clients.models import ClientBody, ClientQuery, client_fields
+from msgsvc_oidc.clients.models import ClientQuery, CreateOidcClientBody, client_fields
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.keys.service import SigningKeys
@@ -114,7 +114,7 @@ def create(
     given = {name: value for name, value in asked.items() if value}
     if introspects and not grant_type and not redirect_uri:
         given["grant_types"] = []
-    body = validate(ClientBody, {**given, "claims_in_id_token": claims_in_id_token})
+    body = validate(CreateOidcClientBody, {**given, "claims_in_id_token": claims_in_id_token})
     shown = asyncio.run(_create(config, project_id, body))
     if as_json:
         typer.echo(json.dumps(shown, ensure_ascii=False))
@@ -266,7 +266,9 @@ async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
         )
 
 
-async def _create(config: Path | None, project_id: str, body: ClientBody) -> dict[str, Any]:
+async def _create(
+    config: Path | None, project_id: str, body: CreateOidcClientBody
+) -> dict[str, Any]:
     async with _opened(config) as parts, parts.db.transaction() as tx:
         await parts.projects.get(tx, project_id)
         new = await parts.clients.create(tx, project_id, body)

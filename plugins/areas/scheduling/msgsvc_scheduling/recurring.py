@@ -58,7 +58,9 @@ RecurringId = Annotated[
 class Every(RequestModel):
     """An interval: `hours` as they pass, or `days` at the same local time."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 7}, {"hours": 12}]})
+    model_config = ConfigDict(
+        title="EveryBody", json_schema_extra={"examples": [{"days": 7}, {"hours": 12}]}
+    )
 
     hours: int | None = Field(None, ge=1, le=MOST_HOURS, description=_HOURS, examples=[12])
     days: int | None = Field(None, ge=1, le=MOST_DAYS, description=_DAYS, examples=[7])
@@ -73,6 +75,8 @@ class Every(RequestModel):
 
 class QuietHours(RequestModel):
     """Local times of the day, between which nothing is sent."""
+
+    model_config = ConfigDict(title="QuietHoursBody")
 
     from_: TimeOfDay = Field(alias="from", description=_FROM)
     to: TimeOfDay = Field(description=_TO, examples=["08:00"])

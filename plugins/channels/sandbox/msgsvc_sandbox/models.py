@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from msgsvc_core.api.endpoint import Query, RequestModel
 from msgsvc_core.kernel.i18n import Language
@@ -51,6 +51,8 @@ class Span(BaseModel):
 class Button(BaseModel):
     """A button under a message: it opens `url`, or sends `data` to the bot."""
 
+    model_config = ConfigDict(title="SandboxButton")
+
     text: str
     url: str | None = None
     data: str | None = None
@@ -58,6 +60,8 @@ class Button(BaseModel):
 
 class Media(BaseModel):
     """An image, video or file of a message: by URL, or attached by a user."""
+
+    model_config = ConfigDict(title="SandboxMedia")
 
     type: Literal["image", "video", "document"]
     url: str = ""
@@ -84,6 +88,8 @@ class MessageBody(BaseModel):
 class Message(MessageBody):
     """One message in a chat; the bot edits and deletes it by `ref`."""
 
+    model_config = ConfigDict(title="SandboxMessage")
+
     ref: str
     channel: str
     author: Literal["bot", "person"]
@@ -98,6 +104,8 @@ class Message(MessageBody):
 
 class Person(BaseModel):
     """A user of the messenger; one person may chat with every bot."""
+
+    model_config = ConfigDict(title="SandboxPerson")
 
     person_id: str
     name: str
@@ -147,6 +155,8 @@ class Fault(RequestModel):
 
 class Bot(BaseModel):
     """A configured channel of this kind, as users see it, with its simulated faults."""
+
+    model_config = ConfigDict(title="SandboxBot")
 
     channel: str
     title: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgsvc_client._sync.calls import Caller
 
 if TYPE_CHECKING:
-    from msgsvc_client.models import StatusAnswer
+    from msgsvc_client.models import SessionStatus
 
 #: Seconds that the service holds one request at most (its parameter `wait`).
 LONGEST_WAIT_S = 25
@@ -22,13 +22,13 @@ class _Sessions(Protocol):
 
     def get_status(
         self, session_id: str, *, wait: int | None = None, timeout_s: float | None = None
-    ) -> StatusAnswer: ...
+    ) -> SessionStatus: ...
 
 
 class SessionWait:
     """What `client.auth.sessions` has beside the API's own methods."""
 
-    def wait(self: _Sessions, session_id: str, *, timeout_s: float = 600.0) -> StatusAnswer:
+    def wait(self: _Sessions, session_id: str, *, timeout_s: float = 600.0) -> SessionStatus:
         """Returns once the session is no longer pending: `confirmed` with its `code`, `denied`, `expired`.
 
         The service holds each request until something changes (long polling), so that the answer is there

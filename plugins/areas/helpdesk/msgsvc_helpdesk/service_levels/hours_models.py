@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.validation import wrong_field
@@ -67,6 +67,8 @@ Closes = Annotated[
 class Opening(RequestModel):
     """Hours of one day of the week."""
 
+    model_config = ConfigDict(title="OpeningBody")
+
     day: Weekday = Field(description=_DAY, examples=["monday"])
     opens: Opens
     closes: Closes
@@ -81,6 +83,8 @@ class Opening(RequestModel):
 
 class Holiday(RequestModel):
     """A day on which the desk is closed."""
+
+    model_config = ConfigDict(title="HolidayBody")
 
     date: Annotated[
         str,

@@ -4,7 +4,7 @@ import json
 from functools import lru_cache
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import Time
@@ -40,6 +40,8 @@ Minutes = Annotated[int | None, Field(ge=1, le=MOST_MINUTES)]
 
 class Targets(RequestModel):
     """The targets of tickets of one priority."""
+
+    model_config = ConfigDict(title="TargetsBody")
 
     first_reply_minutes: Minutes = Field(None, description=_FIRST, examples=[60])
     next_reply_minutes: Minutes = Field(None, description=_NEXT, examples=[120])

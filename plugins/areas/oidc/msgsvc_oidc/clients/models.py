@@ -184,7 +184,7 @@ class ClientFields(RequestModel):
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
-class ClientBody(ClientFields):
+class CreateOidcClientBody(ClientFields):
     """A new client."""
 
     model_config = ConfigDict(
@@ -217,7 +217,7 @@ class ClientBody(ClientFields):
     )
 
 
-class ClientChange(RequestModel):
+class UpdateOidcClientBody(RequestModel):
     """Changes of a client; what is left out stays. A URL of null is removed."""
 
     model_config = ConfigDict(
@@ -252,7 +252,7 @@ class ClientChange(RequestModel):
     home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
-class ClientAnswer(ResponseModel):
+class OidcClientAnswer(ResponseModel):
     """A client as the API shows it."""
 
     client_id: ClientId
@@ -296,11 +296,11 @@ class ClientAnswer(ResponseModel):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, client: Client, issuer: str) -> "ClientAnswer":
+    def of(cls, client: Client, issuer: str) -> "OidcClientAnswer":
         return cls(**client_fields(client, issuer))
 
 
-class NewClientAnswer(ClientAnswer):
+class NewOidcClientAnswer(OidcClientAnswer):
     """A new client."""
 
     leave_out_none = frozenset({"client_secret"})
@@ -311,10 +311,10 @@ class NewClientAnswer(ClientAnswer):
     )
 
 
-class ClientList(ResponseModel):
+class OidcClientList(ResponseModel):
     """A page of clients, newest first."""
 
-    data: list[ClientAnswer] = Field(description="The clients of this page.")
+    data: list[OidcClientAnswer] = Field(description="The clients of this page.")
     next_cursor: NextCursor
 
 

@@ -5,18 +5,18 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.clock import optional_rfc3339
 from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound
 from msgsvc_oidc.clients.models import (
-    ClientAnswer,
-    ClientBody,
-    ClientChange,
     ClientId,
-    ClientList,
     ClientQuery,
-    NewClientAnswer,
+    CreateOidcClientBody,
+    NewOidcClientAnswer,
+    OidcClientAnswer,
+    OidcClientList,
     SecretAnswer,
     SecretEntry,
     SecretId,
     SecretList,
     SecretQuery,
+    UpdateOidcClientBody,
     client_fields,
 )
 from msgsvc_oidc.clients.service import Clients
@@ -32,13 +32,13 @@ router = Router(
 @router.get("/v1/oidc/clients", errors=(BadRequest,))
 async def list_oidc_clients(
     ctx: Context, query: ClientQuery, clients: Clients, issuers: Issuers
-) -> ClientList:
+) -> OidcClientList:
     """Lists the project's OpenID clients, newest first."""
     found = await clients.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda client: client.client_id)
     issuer = issuers.url(ctx.project_id)
-    return ClientList(
-        data=[ClientAnswer.of(client, issuer) for client in page], next_cursor=following
+    return OidcClientList(
+        data=[OidcClientAnswer.of(client, issuer) for client in page], next_cursor=following
     )
 
 
@@ -49,21 +49,21 @@ async def list_oidc_clients(
     audited=lambda _: _("OpenID client created"),
 )
 async def create_oidc_client(
-    ctx: Context, body: ClientBody, clients: Clients, issuers: Issuers
-) -> NewClientAnswer:
+    ctx: Context, body: CreateOidcClientBody, clients: Clients, issuers: Issuers
+) -> NewOidcClientAnswer:
     """Registers software that signs people in. Its secret is shown once."""
     new = await clients.create(ctx.tx, ctx.project_id, body)
     fields = client_fields(new.client, issuers.url(ctx.project_id))
-    return NewClientAnswer(**fields, client_secret=new.secret)
+    return NewOidcClientAnswer(**fields, client_secret=new.secret)
 
 
 @router.get("/v1/oidc/clients/{client_id}", errors=(NotFound,))
 async def get_oidc_client(
     ctx: Context, client_id: ClientId, clients: Clients, issuers: Issuers
-) -> ClientAnswer:
+) -> OidcClientAnswer:
     """Shows one OpenID client."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
-    return ClientAnswer.of(client, issuers.url(ctx.project_id))
+    return OidcClientAnswer.of(client, issuers.url(ctx.project_id))
 
 
 @router.patch(
@@ -72,11 +72,15 @@ async def get_oidc_client(
     audited=lambda _: _("OpenID client changed"),
 )
 async def update_oidc_client(
-    ctx: Context, client_id: ClientId, body: ClientChange, clients: Clients, issuers: Issuers
-) -> ClientAnswer:
+    ctx: Context,
+    client_id: ClientId,
+    body: UpdateOidcClientBody,
+    clients: Clients,
+    issuers: Issuers,
+) -> OidcClientAnswer:
     """Changes an OpenID client; omitted fields stay unchanged."""
     changed = await clients.change(ctx.tx, ctx.project_id, client_id, body)
-    return ClientAnswer.of(changed, issuers.url(ctx.project_id))
+    return OidcClientAnswer.of(changed, issuers.url(ctx.project_id))
 
 
 @router.delete(

@@ -17,11 +17,11 @@ from msgsvc_oidc.clients import store
 from msgsvc_oidc.clients.models import (
     MAX_JWKS_LENGTH,
     MAX_SECRETS,
-    ClientBody,
-    ClientChange,
     ClientQuery,
+    CreateOidcClientBody,
     NewClient,
     SecretQuery,
+    UpdateOidcClientBody,
     as_tuple,
 )
 from msgsvc_oidc.clients.remote_keys import RemoteKeys
@@ -62,7 +62,7 @@ class Clients:
         self,
         tx: Tx,
         project_id: str,
-        body: ClientBody,
+        body: CreateOidcClientBody,
         *,
         dynamic: bool = False,
         registration_digest: str | None = None,
@@ -139,7 +139,9 @@ class Clients:
         found = await self._known.get((project_id, client_id))
         return None if found is None else found[0]
 
-    async def change(self, tx: Tx, project_id: str, client_id: str, body: ClientChange) -> Client:
+    async def change(
+        self, tx: Tx, project_id: str, client_id: str, body: UpdateOidcClientBody
+    ) -> Client:
         """Raises `NotFound`, `ValidationFailed`, `InvalidUrl`."""
         await _lock_clients(tx, project_id)
         await store.lock_client(tx, (project_id, client_id))

@@ -10,7 +10,7 @@ from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
-from msgsvc_oidc.clients.models import ClientBody, ClientChange, ClientQuery
+from msgsvc_oidc.clients.models import ClientQuery, CreateOidcClientBody, UpdateOidcClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.dashboard import forms, labels
 from msgsvc_oidc.issuers import Issuers
@@ -56,7 +56,7 @@ async def new_client(page: PageContext, all_clients: Clients, settings: OidcSett
     title=lambda _: _("OpenID client created"),
 )
 async def create_client(page: PageContext, all_clients: Clients, issuers: Issuers) -> Render:
-    body = validate(ClientBody, forms.new_client(page))
+    body = validate(CreateOidcClientBody, forms.new_client(page))
     new = await all_clients.create(page.tx, page.project_id, body)
     page.note(client_id=new.client.client_id)
     return _created(page, new.client, new.secret, issuers)
@@ -101,7 +101,7 @@ async def edit_client(page: PageContext, all_clients: Clients, settings: OidcSet
     title=lambda _: _("OpenID client changed"),
 )
 async def change_client(page: PageContext, all_clients: Clients) -> Redirect:
-    body = validate(ClientChange, forms.changes(page))
+    body = validate(UpdateOidcClientBody, forms.changes(page))
     client_id = page.params["client_id"]
     await all_clients.change(page.tx, page.project_id, client_id, body)
     return Redirect(page.url(f"/oidc/{client_id}"), page._("Saved."))

@@ -10,7 +10,7 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import digest
-from msgsvc_oidc.clients.models import ClientBody, ClientChange
+from msgsvc_oidc.clients.models import CreateOidcClientBody, UpdateOidcClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_request
@@ -74,7 +74,7 @@ class Registrations:
                 new = await self._clients.create(
                     tx,
                     project_id,
-                    ClientBody(**read_metadata(body)),
+                    CreateOidcClientBody(**read_metadata(body)),
                     dynamic=True,
                     registration_digest=digest(access_token),
                 )
@@ -104,7 +104,7 @@ class Registrations:
             check_unchanged(metadata, client)
             changes = {name: value for name, value in metadata.items() if name not in _FIXED}
             try:
-                change = ClientChange(**{**_REMOVED, **changes})
+                change = UpdateOidcClientBody(**{**_REMOVED, **changes})
                 client = await self._clients.change(tx, project_id, client_id, change)
             except _REFUSALS as error:
                 raise _as_oauth(error) from None

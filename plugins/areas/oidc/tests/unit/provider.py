@@ -8,7 +8,7 @@ from msgsvc_core.db import Tx
 from msgsvc_devkit.core import PROJECT, MemoryCore
 from msgsvc_oidc.authorization.models import PendingRequest
 from msgsvc_oidc.authorization.sign_in_pages import SignInPages
-from msgsvc_oidc.clients.models import ClientBody
+from msgsvc_oidc.clients.models import CreateOidcClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.composition.records import Records
 from msgsvc_oidc.polling.service import Polls
@@ -46,7 +46,7 @@ SESSION = Session(session_id="sid_1", subscriber_id="sub_1", auth_time_ms=0, met
 
 async def register(core: MemoryCore, tx: Tx, **fields: Any) -> Client:
     """A client that the project has."""
-    body = ClientBody(name="Grafana", redirect_uris=[CALLBACK], **fields)
+    body = CreateOidcClientBody(name="Grafana", redirect_uris=[CALLBACK], **fields)
     return (await core.get(Clients).create(tx, PROJECT, body)).client
 
 
