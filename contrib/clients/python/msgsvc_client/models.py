@@ -120,23 +120,23 @@ class Attempt(Model):
 
     #: When it was made.
     attempted_at: str
-    #: Milliseconds until it ended.
-    duration_ms: int
+    #: Seconds until it ended.
+    duration_seconds: float
     #: HTTP status of the response; null if there was none.
     status_code: int | None
     #: Why it did not succeed, for people; null if it did.
     error: str | None
-    #: The first 2 KiB of the response's body, as text; empty if there was none.
-    answer: str
+    #: The first 2 KiB of the response's body, as text; null if there was none.
+    answer: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Attempt:
         return cls(
             attempted_at=data["attempted_at"],
-            duration_ms=data["duration_ms"],
+            duration_seconds=data["duration_seconds"],
             status_code=data.get("status_code"),
             error=data.get("error"),
-            answer=data["answer"],
+            answer=data.get("answer"),
             raw=data,
         )
 
@@ -710,7 +710,7 @@ class BroadcastWinnerChosenEventData(Model):
     job_id: str
     #: The variant's name; by default A, B, C, D by place.
     variant: str
-    #: `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.
+    #: `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`.
     by: Literal["clicks", "member", "api"]
     #: Why it is this one, if clicks decided; null for a choice.
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
@@ -754,10 +754,7 @@ class Budget(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class BulkAction(Model):
-    """A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of
-    `done`
-    and `failed`.
-    """
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
     bulk_action_id: str
@@ -765,20 +762,22 @@ class BulkAction(Model):
     action: Literal["add_tag", "remove_tag", "erase"]
     #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
     tag: str | None
-    #: `collecting` the subscribers; `waiting` for the confirmation of an erasure; `running`;
-    #: `completed`, `cancelled` or `failed`, see `error`.
-    status: Literal["collecting", "waiting", "running", "completed", "cancelled", "failed"]
-    #: Subscribers it is about; grows while `collecting`.
-    total: int
-    #: Subscribers for whom it is done, including those for whom nothing had to change.
-    done: int
-    #: Subscribers who did not exist any more when it came to them.
+    #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
+    #: `code`.
+    status: Literal["pending", "running", "completed", "cancelled", "failed"]
+    #: Subscribers it is about; null while they are counted.
+    total: int | None
+    #: Subscribers handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Subscribers who no longer existed when their turn came.
     failed: int
     #: Share of the subscribers that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile (`tag_deleted`); or
-    #: its job failed time and again (`job_failed`). What is done stays.
-    error: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job
+    #: failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+    code: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
     #: Time of creation.
     created_at: str
     #: When it ended; null before.
@@ -791,10 +790,11 @@ class BulkAction(Model):
             action=data["action"],
             tag=data.get("tag"),
             status=data["status"],
-            total=data["total"],
-            done=data["done"],
+            total=data.get("total"),
+            processed=data["processed"],
             failed=data["failed"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),
@@ -816,15 +816,17 @@ class BulkActionFinishedEventData(Model):
     kind: str
     #: What was done, as its request named it.
     action: str
-    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    #: `completed`, `cancelled` by a request, or `failed`, see `code`.
     status: Literal["completed", "cancelled", "failed"]
     #: How many it is about, as far as they were collected.
     total: int
-    #: For how many it is done, including those where nothing had to change.
-    done: int
-    #: For how many it could not be done, e.g. because they were deleted meanwhile.
+    #: How many were handled, including those where nothing had to change, and `failed` ones.
+    processed: int
+    #: How many could not be changed, e.g. because they were deleted in the meantime.
     failed: int
-    #: Why it `failed`, as the bulk action says it; null if it did not.
+    #: Why it `failed`, for programs; null if it did not.
+    code: str | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
 
     @classmethod
@@ -837,8 +839,9 @@ class BulkActionFinishedEventData(Model):
             action=data["action"],
             status=data["status"],
             total=data["total"],
-            done=data["done"],
+            processed=data["processed"],
             failed=data["failed"],
+            code=data.get("code"),
             error=data.get("error"),
             raw=data,
         )
@@ -1167,14 +1170,14 @@ class ChannelRequest(Model):
     plugin: str
     #: The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it.
     username: str
-    #: `waiting` for the bot to be made; `connecting` once it is; `connected`: the channel `name`
-    #: works; `failed`: the bot could not be connected, and can be added with its token; `expired`: no
-    #: bot was made in time; `cancelled`, or replaced by a later request of that name.
-    status: Literal["waiting", "connecting", "connected", "failed", "expired", "cancelled"]
+    #: `pending` until the bot is made; `connecting` once it is; `connected`: the channel `name` works;
+    #: `failed`: the bot could not be connected, and can be added with its token; `expired`: no bot was
+    #: made in time; `cancelled`, or replaced by a later request of that name.
+    status: Literal["pending", "connecting", "connected", "failed", "expired", "cancelled"]
     #: For people: why it `failed`; null otherwise.
     detail: str | None
     #: Link on which a person makes the bot, in one tap; it belongs to that person. Give it to nobody
-    #: else. Null unless `waiting`, and while no bot here makes others.
+    #: else. Null unless `pending`, and while no bot here makes others.
     link: str | None
     #: Time of creation.
     created_at: str
@@ -1412,13 +1415,13 @@ class Delivery(Model):
     event_id: str
     #: The event's name.
     event: str
-    #: `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
-    status: Literal["pending", "delivered", "failed", "cancelled"]
+    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
+    status: Literal["queued", "delivered", "failed", "cancelled"]
     #: Time of creation.
     created_at: str
-    #: When it is attempted next; null unless it is pending.
+    #: When it is attempted next; null unless it is queued.
     next_attempt_at: str | None
-    #: When it was delivered, failed or cancelled; null while it is pending.
+    #: When it was delivered, failed or cancelled; null while it is queued.
     finished_at: str | None
     #: Its attempts, the first one first.
     attempts: list[Attempt]
@@ -2088,12 +2091,13 @@ class Experiment(Model):
     #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
     winner: Literal["clicks", "manual"]
     #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_s: int
+    after_seconds: int
     #: The names of the variants.
     variants: list[str]
-    #: `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without
-    #: one.
-    state: Literal["testing", "waiting", "decided", "ended"]
+    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
+    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
+    #: `cancelled` with the broadcast.
+    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
     #: When clicks decide; null before the end of the first stage, and if they don't.
     decides_at: str | None
     #: The variant for the rest; null before.
@@ -2111,9 +2115,9 @@ class Experiment(Model):
         return cls(
             share_percent=data["share_percent"],
             winner=data["winner"],
-            after_s=data["after_s"],
+            after_seconds=data["after_seconds"],
             variants=data["variants"],
-            state=data["state"],
+            status=data["status"],
             decides_at=data.get("decides_at"),
             chosen=data.get("chosen"),
             chosen_by=data.get("chosen_by"),
@@ -2125,7 +2129,7 @@ class Experiment(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class File(Model):
-    """A file. Of a `pending` one, type, name and size are what the messenger says."""
+    """A file. Of a `queued` one, type, name and size are what the messenger says."""
 
     #: Id of the file, from its upload or from an event.
     file_id: str
@@ -2137,10 +2141,10 @@ class File(Model):
     filename: str
     #: Media type, detected from its content.
     mime_type: str
-    #: Bytes; 0 while a received file is `pending` and the messenger does not say.
+    #: Bytes; 0 while a received file is `queued` and the messenger does not say.
     size: int
-    #: `pending` while a received file is being downloaded. `failed` files have no content.
-    status: Literal["pending", "ready", "failed"]
+    #: `queued` until a received file is downloaded. `failed` files have no content.
+    status: Literal["queued", "ready", "failed"]
     #: For people: why it failed; null unless `status` is `failed`.
     reason: str | None
     #: Address at which anybody can read it until `url_expires_at`, e.g. for `media.url` of a message;
@@ -2556,15 +2560,15 @@ class GatewayUrl(Model):
     gateway_id: str
     #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
     url: str
-    #: Until when requests to the URL before are taken as well.
-    old_url_valid_until: str
+    #: Until when the previous URL is accepted.
+    previous_valid_until: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> GatewayUrl:
         return cls(
             gateway_id=data["gateway_id"],
             url=data["url"],
-            old_url_valid_until=data["old_url_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
@@ -2651,7 +2655,7 @@ class Import(Model):
 
     #: The import's id.
     import_id: str
-    #: `running`, `completed`, `cancelled` or `failed`, see `error`.
+    #: `running`, `completed`, `cancelled` or `failed`, see `code`.
     status: Literal["running", "completed", "cancelled", "failed"]
     #: Whether nothing is stored.
     dry_run: bool
@@ -2673,7 +2677,10 @@ class Import(Model):
     must_start: int
     #: Share of the rows reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: its job failed time and again (`job_failed`). What is done stays.
+    #: Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it
+    #: did not fail.
+    code: Literal["job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
     #: Time of creation.
     created_at: str
@@ -2695,6 +2702,7 @@ class Import(Model):
             refused=data["refused"],
             must_start=data["must_start"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),
@@ -2712,7 +2720,7 @@ class ImportFinishedEventData(Model):
     occurred_at: str
     #: The import's id.
     import_id: str
-    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    #: `completed`, `cancelled` by a request, or `failed`, see `code`.
     status: Literal["completed", "cancelled", "failed"]
     #: Whether nothing was stored.
     dry_run: bool
@@ -2728,7 +2736,9 @@ class ImportFinishedEventData(Model):
     refused: int
     #: People added whom the bot can't write to before they start it. They are among `added`.
     must_start: int
-    #: Why it `failed`, as the import says it; null if it did not.
+    #: Why it `failed`, for programs; null if it did not.
+    code: Literal["job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
     error: str | None
 
     @classmethod
@@ -2745,6 +2755,7 @@ class ImportFinishedEventData(Model):
             unchanged=data["unchanged"],
             refused=data["refused"],
             must_start=data["must_start"],
+            code=data.get("code"),
             error=data.get("error"),
             raw=data,
         )
@@ -3163,8 +3174,8 @@ class Message(Model):
     #: `queued` and `sending` are not final. `skipped`: it was not sent, and `error` says why.
     #: `unknown`: the connection broke while it was sent, so it may have arrived.
     status: Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
-    #: Why it failed or was skipped, for programs; null unless `status` is `failed`, `skipped` or
-    #: `unknown`.
+    #: What `error` says, for programs: why it failed or was skipped. `attempt_failed`: it is tried
+    #: again. `change_refused`: it could not be edited or deleted. Null without an `error`.
     reason: (
         Literal[
             "user_blocked_bot",
@@ -3187,6 +3198,7 @@ class Message(Model):
             "channel_stopped",
             "recipient_changed",
         ]
+        | Literal["attempt_failed", "change_refused"]
         | None
     )
     #: For people: why it failed, was skipped, has to be tried again, or could not be edited or
@@ -3682,9 +3694,18 @@ class Otp(Model):
 
     #: Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.
     otp_id: str
-    #: `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of
-    #: the same purpose took its place.
-    status: Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
+    #: `pending` until the link of a request is opened, then `queued` until a messenger takes the
+    #: message; `failed` if none did. `superseded`: a newer code of the same purpose took its place.
+    status: Literal[
+        "pending",
+        "queued",
+        "sent",
+        "failed",
+        "verified",
+        "expired",
+        "max_attempts_reached",
+        "superseded",
+    ]
     #: That of the request.
     purpose: str
     #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
@@ -4342,6 +4363,27 @@ class Project(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProjectTag(Model):
+    """A tag."""
+
+    #: The tag, as people carry it.
+    name: str
+    #: Subscribers who carry it, whatever their status.
+    subscribers: int
+    #: Time of creation.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ProjectTag:
+        return cls(
+            name=data["name"],
+            subscribers=data["subscribers"],
+            created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuietHours(Model):
     """Local times of the day, between which nothing is sent."""
 
@@ -4382,7 +4424,7 @@ class Reception(Model):
     """How a bot receives what people write."""
 
     #: `interrupted`: nothing arrives, and sending may still work.
-    state: Literal["receiving", "interrupted"]
+    status: Literal["receiving", "interrupted"]
     #: When receiving failed first; null while it works.
     since: str | None
     #: Why the bot receives nothing, for programs; null while it receives.
@@ -4393,7 +4435,7 @@ class Reception(Model):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Reception:
         return cls(
-            state=data["state"],
+            status=data["status"],
             since=data.get("since"),
             reason=data.get("reason"),
             detail=data.get("detail"),
@@ -4697,22 +4739,22 @@ class RequestOtp(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class RotatedSecret(Model):
-    """The new signing secret, which is shown this once, and until when the old one signs too."""
+    """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     #: The webhook's id.
     webhook_id: str
     #: Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be
     #: read again.
     secret: str = field(repr=False)
-    #: Until when deliveries are signed with the old secret too.
-    old_secret_valid_until: str
+    #: Until when deliveries are also signed with the previous secret.
+    previous_valid_until: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> RotatedSecret:
         return cls(
             webhook_id=data["webhook_id"],
             secret=data["secret"],
-            old_secret_valid_until=data["old_secret_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
@@ -4778,7 +4820,7 @@ class RouteStep(Model):
     until: Literal["sent", "delivered", "read", "answered"]
     #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
     #: Required where `until` is not `sent` and a step follows.
-    within_s: int | None
+    within_seconds: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
     hours: RouteHours | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
@@ -4790,7 +4832,7 @@ class RouteStep(Model):
         return cls(
             channel=data["channel"],
             until=data["until"],
-            within_s=data.get("within_s"),
+            within_seconds=data.get("within_seconds"),
             hours=optional(data.get("hours"), RouteHours.from_data),
             on_unknown=data["on_unknown"],
             raw=data,
@@ -5031,21 +5073,21 @@ class Scheme(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Secret(Model):
-    """A new secret; the previous one stays valid until `previous_expires_at`."""
+    """A new secret; the previous one stays valid until `previous_valid_until`."""
 
     #: The secret's id.
     secret_id: str
     #: The secret itself, which can't be read again.
     client_secret: str = field(repr=False)
     #: Until when the previous secret is valid; null if there was none.
-    previous_expires_at: str | None
+    previous_valid_until: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Secret:
         return cls(
             secret_id=data["secret_id"],
             client_secret=data["client_secret"],
-            previous_expires_at=data.get("previous_expires_at"),
+            previous_valid_until=data.get("previous_valid_until"),
             raw=data,
         )
 
@@ -5067,21 +5109,6 @@ class SecretEntry(Model):
             secret_id=data["secret_id"],
             created_at=data["created_at"],
             expires_at=data.get("expires_at"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretList(Model):
-    """The valid secrets of a client, newest first."""
-
-    #: The secrets.
-    data: list[SecretEntry]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SecretList:
-        return cls(
-            data=[SecretEntry.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -5143,7 +5170,7 @@ class Session(Model):
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
     #: open the chat; show it beside the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
-    #: 10-99, to be shown beside the links; absent unless `match` was true.
+    #: 10-99, to be shown beside the links; absent unless `number_matching` was true.
     match_number: int | None
     #: Seconds in which the person can confirm.
     expires_in: int
@@ -5356,7 +5383,7 @@ class StaticLink(Model):
     #: Where people return with `code` and `state`; https, or http on localhost.
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    match: bool
+    number_matching: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -5377,7 +5404,7 @@ class StaticLink(Model):
             slug=data["slug"],
             name=data["name"],
             callback_url=data["callback_url"],
-            match=data["match"],
+            number_matching=data["number_matching"],
             must_prove=data["must_prove"],
             links=data["links"],
             qr=data["qr"],
@@ -5757,27 +5784,6 @@ class SubscriptionPermissionChangedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tag(Model):
-    """A tag."""
-
-    #: The tag, as people carry it.
-    name: str
-    #: Subscribers who carry it, whatever their status.
-    subscribers: int
-    #: Time of creation.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Tag:
-        return cls(
-            name=data["name"],
-            subscribers=data["subscribers"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Taken(Model):
     """What became of an item that was taken anyway."""
 
@@ -6107,10 +6113,7 @@ class TicketAssignedEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TicketBulkAction(Model):
-    """A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done`
-    and
-    `failed`.
-    """
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
     bulk_action_id: str
@@ -6119,19 +6122,22 @@ class TicketBulkAction(Model):
     #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
     #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
     value: str | None
-    #: `collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`.
-    status: Literal["collecting", "running", "completed", "cancelled", "failed"]
-    #: Tickets it is about; grows while `collecting`.
-    total: int
-    #: Tickets for which it is done, including those where nothing had to change.
-    done: int
-    #: Tickets that did not exist any more, or took no further tag.
+    #: `running`; `completed`, `cancelled` or `failed`, see `code`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Tickets it is about; null while they are counted.
+    total: int | None
+    #: Tickets handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Tickets that no longer existed, or took no further tag.
     failed: int
     #: Share of the tickets that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` tickets match; the member stopped answering customers
-    #: (`assignee_gone`); or its job failed time and again (`job_failed`). What is done stays.
-    error: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`: `too_many` tickets match, the member stopped answering customers
+    #: (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it
+    #: did not fail.
+    code: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
     #: Time of creation.
     created_at: str
     #: When it ended; null before.
@@ -6144,10 +6150,11 @@ class TicketBulkAction(Model):
             action=data["action"],
             value=data.get("value"),
             status=data["status"],
-            total=data["total"],
-            done=data["done"],
+            total=data.get("total"),
+            processed=data["processed"],
             failed=data["failed"],
             progress=data["progress"],
+            code=data.get("code"),
             error=data.get("error"),
             created_at=data["created_at"],
             finished_at=data.get("finished_at"),

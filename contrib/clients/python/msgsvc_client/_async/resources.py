@@ -1166,7 +1166,7 @@ class AsyncTagsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Tag]:
+    ) -> AsyncPaginator[models.ProjectTag]:
         """Lists the project's tags, newest first, with their number of subscribers.
 
         Arguments:
@@ -1183,7 +1183,7 @@ class AsyncTagsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Tag.from_data
+        decode = models.ProjectTag.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -1192,7 +1192,7 @@ class AsyncTagsResource:
         name: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Tag:
+    ) -> models.ProjectTag:
         """Creates a tag. Adding a tag to a subscriber or a link creates it as well.
 
         Arguments:
@@ -1211,14 +1211,14 @@ class AsyncTagsResource:
                 "name": name,
             }
         )
-        return await self._caller.json(call, models.Tag.from_data)
+        return await self._caller.json(call, models.ProjectTag.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Tag:
+    ) -> models.ProjectTag:
         """Shows one tag.
 
         Arguments:
@@ -1231,7 +1231,7 @@ class AsyncTagsResource:
             f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Tag.from_data)
+        return await self._caller.json(call, models.ProjectTag.from_data)
 
     async def rename(
         self,
@@ -1239,7 +1239,7 @@ class AsyncTagsResource:
         *,
         name: str,
         timeout_s: float | None = None,
-    ) -> models.Tag:
+    ) -> models.ProjectTag:
         """Renames a tag. Its subscribers and links keep it.
 
         Arguments:
@@ -1258,7 +1258,7 @@ class AsyncTagsResource:
                 "name": name,
             }
         )
-        return await self._caller.json(call, models.Tag.from_data)
+        return await self._caller.json(call, models.ProjectTag.from_data)
 
     async def delete(
         self,
@@ -2784,7 +2784,7 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
         | NotGiven = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
         lang: str | NotGiven | None = NOT_GIVEN,
-        match: bool | NotGiven = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
         client: bodies.SignInClientBody | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -2806,11 +2806,12 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
             address: Email address or phone number, on the `channel` where people are known by one: the
-                question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
-                another person started.
+                question is sent there at once. Use `number_matching` too, so that nobody confirms a
+                sign-in that another person started.
             lang: Language of the bot's question, by any tag of BCP 47: the service's that is closest.
                 Without it, the person's own.
-            match: Number matching: the person chooses in the bot the number that your page shows.
+            number_matching: Number matching: the person chooses in the bot the number that your page
+                shows.
             client: The browser that signs in; shown in the bot's question.
 
         Error codes: bad_request, invalid_url, idempotency_conflict, payload_too_large, too_early
@@ -2829,7 +2830,7 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 "must_prove": must_prove,
                 "address": address,
                 "lang": lang,
-                "match": match,
+                "number_matching": number_matching,
                 "client": client,
             }
         )
@@ -2903,7 +2904,7 @@ class AsyncAuthLinksResource:
         slug: str,
         name: str,
         callback_url: str,
-        match: bool | NotGiven = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
@@ -2916,7 +2917,8 @@ class AsyncAuthLinksResource:
                 in the whole service; it can't be changed later.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            match: Whether the hosted page shows a number that the person has to choose in the bot.
+            number_matching: Whether the hosted page shows a number that the person has to choose in
+                the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2935,7 +2937,7 @@ class AsyncAuthLinksResource:
                 "slug": slug,
                 "name": name,
                 "callback_url": callback_url,
-                "match": match,
+                "number_matching": number_matching,
                 "must_prove": must_prove,
             }
         )
@@ -2943,43 +2945,43 @@ class AsyncAuthLinksResource:
 
     async def get(
         self,
-        slug: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.StaticLink:
         """Shows one static sign-in link.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/auth/links/{segment(slug)}",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
         return await self._caller.json(call, models.StaticLink.from_data)
 
     async def update(
         self,
-        slug: str,
+        key: str,
         *,
         name: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven = NOT_GIVEN,
-        match: bool | NotGiven = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.StaticLink:
-        """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay
-        unchanged.
+        """Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            match: Whether the hosted page shows a number that the person has to choose in the bot.
+            number_matching: Whether the hosted page shows a number that the person has to choose in
+                the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2987,15 +2989,15 @@ class AsyncAuthLinksResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/auth/links/{segment(slug)}",
+            "PATCH",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
             {
                 "name": name,
                 "callback_url": callback_url,
-                "match": match,
+                "number_matching": number_matching,
                 "must_prove": must_prove,
             }
         )
@@ -3003,20 +3005,20 @@ class AsyncAuthLinksResource:
 
     async def delete(
         self,
-        slug: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a static sign-in link, which is no longer valid.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/auth/links/{segment(slug)}",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
         await self._caller.nothing(call)
@@ -4392,7 +4394,7 @@ class AsyncGatewaysResource:
         paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Gateway:
-        """Changes a gateway; messages that are under way keep the channels that they began with.
+        """Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
 
         Arguments:
             gateway_id: The gateway's id.
@@ -4410,7 +4412,7 @@ class AsyncGatewaysResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/gateways/{segment(gateway_id)}",
             timeout_s=timeout_s,
         )
@@ -5607,25 +5609,33 @@ class AsyncOidcClientsSecretsResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    async def list(
+    def list(
         self,
         client_id: str,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SecretList:
-        """Lists the valid secrets of a client, without their texts.
+    ) -> AsyncPaginator[models.SecretEntry]:
+        """Lists the valid secrets of a client, newest first, without their texts.
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+            limit: Entries per page.
 
-        Error codes: not_found
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
             f"/v1/oidc/clients/{segment(client_id)}/secrets",
             timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return await self._caller.json(call, models.SecretList.from_data)
+        decode = models.SecretEntry.from_data
+        return AsyncPaginator(self._caller, call, decode)
 
     async def rotate(
         self,
@@ -5899,7 +5909,7 @@ class AsyncOidcClientsResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/oidc/clients/{segment(client_id)}",
             timeout_s=timeout_s,
         )
@@ -5983,7 +5993,7 @@ class AsyncOidcRegistrationTokensResource:
         *,
         name: str,
         max_uses: int | NotGiven | None = NOT_GIVEN,
-        lifetime_s: int | NotGiven | None = NOT_GIVEN,
+        expires_in: int | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.NewRegistrationToken:
@@ -5992,7 +6002,7 @@ class AsyncOidcRegistrationTokensResource:
         Arguments:
             name: What it is for; clients do not see it.
             max_uses: Clients that it can register; null for any number.
-            lifetime_s: Seconds for which it is valid; null if it does not expire.
+            expires_in: Seconds for which it is valid; null if it does not expire.
 
         Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
@@ -6006,7 +6016,7 @@ class AsyncOidcRegistrationTokensResource:
             {
                 "name": name,
                 "max_uses": max_uses,
-                "lifetime_s": lifetime_s,
+                "expires_in": expires_in,
             }
         )
         return await self._caller.json(call, models.NewRegistrationToken.from_data)
@@ -6073,7 +6083,7 @@ class AsyncOtpResource:
         With `route` the same code goes to the first channel of the route that reaches the person, at
         once to the
         next one if that fails, and to the next one too if the code was not given within the step's
-        `within_s`.
+        `within_seconds`.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -6812,7 +6822,7 @@ class AsyncWebhooksDeliveriesResource:
         webhook_id: str,
         *,
         limit: int | None = None,
-        status: Literal["pending", "delivered", "failed", "cancelled"] | None = None,
+        status: Literal["queued", "delivered", "failed", "cancelled"] | None = None,
         event: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -6986,15 +6996,15 @@ class AsyncWebhooksResource:
         status: Literal["active", "disabled"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Webhook:
-        """Changes a webhook. Disabling it cancels pending deliveries.
+        """Changes a webhook. Disabling it cancels queued deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
             url: Where events are POSTed to.
             events: Names of the events that it receives; empty for all.
             description: Your own note on it; null for none.
-            status: `disabled` to receive nothing, which cancels pending deliveries; `active` to
-                receive again.
+            status: `disabled` to receive nothing, which cancels queued deliveries; `active` to receive
+                again.
 
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
@@ -7019,7 +7029,7 @@ class AsyncWebhooksResource:
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Deletes a webhook and its secret, and cancels pending deliveries.
+        """Deletes a webhook and its secret, and cancels queued deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
@@ -7040,7 +7050,8 @@ class AsyncWebhooksResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.RotatedSecret:
-        """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
+        """Rotates the signing secret; the new one is returned once. The previous one also signs for 24
+        hours.
 
         Arguments:
             webhook_id: The webhook's id.

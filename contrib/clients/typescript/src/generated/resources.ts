@@ -87,6 +87,7 @@ import type {
   PriorityBody,
   Project,
   ProjectBody,
+  ProjectTag,
   Reason,
   Recipient,
   Recurring,
@@ -104,7 +105,7 @@ import type {
   Scheduled,
   ScheduledBody,
   Secret,
-  SecretList,
+  SecretEntry,
   Send,
   SendBody,
   SendOtp,
@@ -125,7 +126,6 @@ import type {
   StatusBody,
   Submission,
   Subscriber,
-  Tag,
   TagBody,
   Taken,
   Template,
@@ -579,6 +579,14 @@ export interface ListOidcClientsQuery {
   cursor?: string | null | undefined;
 }
 
+/** The query of `oidc.clients.secrets.list`. */
+export interface ListOidcClientSecretsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
 /** The query of `oidc.registration_tokens.list`. */
 export interface ListOidcRegistrationTokensQuery {
   /** Entries per page. */
@@ -622,7 +630,7 @@ export interface ListWebhookDeliveriesQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only deliveries with this status. */
-  status?: "pending" | "delivered" | "failed" | "cancelled" | null | undefined;
+  status?: "queued" | "delivered" | "failed" | "cancelled" | null | undefined;
   /** Only deliveries of this event. */
   event?: string | null | undefined;
 }
@@ -1349,13 +1357,13 @@ export class TagsResource extends Resource {
   list(
     query: ListTagsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Tag> {
+  ): Paginator<ProjectTag> {
     const call = {
       method: "GET",
       path: "/v1/tags",
       query,
     };
-    return this.transport.list<Tag>(call, options);
+    return this.transport.list<ProjectTag>(call, options);
   }
 
   /**
@@ -1367,14 +1375,14 @@ export class TagsResource extends Resource {
   create(
     body: TagBody,
     options?: PostOptions,
-  ): Promise<Tag> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "POST",
       path: "/v1/tags",
       body,
       keyed: true,
     };
-    return this.transport.json<Tag>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -1385,12 +1393,12 @@ export class TagsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<Tag> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "GET",
       path: `/v1/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<Tag>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -1402,13 +1410,13 @@ export class TagsResource extends Resource {
     key: string,
     body: TagBody,
     options?: RequestOptions,
-  ): Promise<Tag> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "PATCH",
       path: `/v1/tags/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<Tag>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -2378,33 +2386,33 @@ export class AuthLinksResource extends Resource {
   /**
    * Shows one static sign-in link.
    *
-   * `GET /v1/auth/links/{slug}`. Codes of its own: `not_found`.
+   * `GET /v1/auth/links/{key}`. Codes of its own: `not_found`.
    */
   get(
-    slug: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<StaticLink> {
     const call = {
       method: "GET",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      path: `/v1/auth/links/${segment(key, "key")}`,
     };
     return this.transport.json<StaticLink>(call, options);
   }
 
   /**
-   * Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged.
+   * Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
    *
-   * `PUT /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PATCH /v1/auth/links/{key}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    slug: string,
+    key: string,
     body: StaticLinkChange = {},
     options?: RequestOptions,
   ): Promise<StaticLink> {
     const call = {
-      method: "PUT",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      method: "PATCH",
+      path: `/v1/auth/links/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<StaticLink>(call, options);
@@ -2413,15 +2421,15 @@ export class AuthLinksResource extends Resource {
   /**
    * Deletes a static sign-in link, which is no longer valid.
    *
-   * `DELETE /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/auth/links/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    slug: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      path: `/v1/auth/links/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -3227,9 +3235,9 @@ export class GatewaysResource extends Resource {
   }
 
   /**
-   * Changes a gateway; messages that are under way keep the channels that they began with.
+   * Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
    *
-   * `PUT /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PATCH /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
     gatewayId: string,
@@ -3237,7 +3245,7 @@ export class GatewaysResource extends Resource {
     options?: RequestOptions,
   ): Promise<Gateway> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
       body,
     };
@@ -3963,19 +3971,21 @@ export class TicketsResource extends Resource {
 /** `client.oidc.clients.secrets`. */
 export class OidcClientsSecretsResource extends Resource {
   /**
-   * Lists the valid secrets of a client, without their texts.
+   * Lists the valid secrets of a client, newest first, without their texts.
    *
-   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `not_found`.
+   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `bad_request`, `not_found`.
    */
   list(
     clientId: string,
+    query: ListOidcClientSecretsQuery = {},
     options?: RequestOptions,
-  ): Promise<SecretList> {
+  ): Paginator<SecretEntry> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
+      query,
     };
-    return this.transport.json<SecretList>(call, options);
+    return this.transport.list<SecretEntry>(call, options);
   }
 
   /**
@@ -4081,7 +4091,7 @@ export class OidcClientsResource extends Resource {
   /**
    * Changes an OpenID client; omitted fields stay unchanged.
    *
-   * `PUT /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PATCH /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
@@ -4090,7 +4100,7 @@ export class OidcClientsResource extends Resource {
     options?: RequestOptions,
   ): Promise<OidcClient> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}`,
       body,
     };
@@ -4191,7 +4201,8 @@ export class OtpResource extends Resource {
    * `minutes`, `project` and `purpose`.
    *
    * With `route` the same code goes to the first channel of the route that reaches the person, at once to the
-   * next one if that fails, and to the next one too if the code was not given within the step's `within_s`.
+   * next one if that fails, and to the next one too if the code was not given within the step's
+   * `within_seconds`.
    *
    * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
    * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
@@ -4629,7 +4640,7 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Changes a webhook. Disabling it cancels pending deliveries.
+   * Changes a webhook. Disabling it cancels queued deliveries.
    *
    * `PUT /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
@@ -4648,7 +4659,7 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Deletes a webhook and its secret, and cancels pending deliveries.
+   * Deletes a webhook and its secret, and cancels queued deliveries.
    *
    * `DELETE /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
@@ -4664,7 +4675,7 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
+   * Rotates the signing secret; the new one is returned once. The previous one also signs for 24 hours.
    *
    * `POST /v1/webhooks/{webhook_id}/rotate-secret`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
