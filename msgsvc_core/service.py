@@ -25,7 +25,9 @@ from msgsvc_core.channels.inbound.dispatch import InboundDispatcher
 from msgsvc_core.config.sections import Section
 from msgsvc_core.config.settings import Settings, read_sections
 from msgsvc_core.db import CORE_MIGRATIONS, Database, MigrationSource, Phase, migrate
+from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.opening import open_database
+from msgsvc_core.db.served_file import ServedFile
 from msgsvc_core.db.sessions import session_name
 from msgsvc_core.events import Listener
 from msgsvc_core.jobs import JobQueue, JobSpec, LaneSpec
@@ -310,12 +312,25 @@ class Service(NamedParts):
             undo.push_async_callback(self.db.disconnect)
             if self.settings.quarantine:
                 log.warning("quarantine")
+            if role == "serve" and self.db.dialect == "sqlite":
+                self._mark_served(undo)
             if not await reads_its_secrets(db=self.db, secrets=self.secrets):
                 # Most features work without the old keys; docs/troubleshoot.md describes the recovery.
                 self.keys_are_lost = True
                 log.error("secret_keys_lost")
             await self._call(start_parts, undo=undo, role=role, new_runner=self._new_runner)
             self._started = undo.pop_all()
+
+    def _mark_served(self, undo: AsyncExitStack) -> None:
+        served = ServedFile(sqlite_path(self.settings.database_url))
+        if not served.acquire():
+            # Rate limits, notifications and the runner of jobs are those of one process.
+            log.warning(
+                "sqlite_served_twice",
+                path=str(sqlite_path(self.settings.database_url)),
+                remedy="serve a SQLite file by one process, or use PostgreSQL",
+            )
+        undo.callback(served.release)
 
     def begin_drain(self) -> None:
         """Has `/readyz` answer 503 while everything else goes on. Call it some seconds before
