@@ -9,16 +9,20 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from typer.testing import CliRunner
 
 from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
+from msgsvc_core.cli.main import app
 from msgsvc_core.cli.openapi import document_text
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.openapi import errors_of, openapi
 from msgsvc_core.http.openapi.webhooks import SubscriberEventFields
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -641,3 +645,61 @@ def test_a_plugin_changes_no_name_of_the_core(everything: Service, whole: dict[s
     body = both["paths"]["/v1/parcels"]["post"]["requestBody"]["content"]["application/json"]
     name = body["schema"]["$ref"].rpartition("/")[2]
     assert list(both["components"]["schemas"][name]["properties"]) == ["parcel"]
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/llms.txt", "/docs/messages.md"])
+async def test_a_client_that_has_the_text_gets_no_second_copy(
+    reader: httpx2.AsyncClient, path: str
+) -> None:
+    first = await reader.get(path)
+    etag = first.headers["ETag"]
+    again = await reader.get(path, headers={"If-None-Match": f'"another", {etag}'})
+    other = await reader.get(path, headers={"If-None-Match": '"another"'})
+
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", etag)
+    assert (other.status_code, other.text) == (200, first.text)
+
+
+async def test_the_published_document_is_short(
+    reader: httpx2.AsyncClient, published: dict[str, Any]
+) -> None:
+    answer = await reader.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
+
+    assert len(to_json(published).encode()) <= 800_000
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert int(answer.headers["Content-Length"]) < 120_000
+
+
+async def test_the_reference_as_text_has_every_operation_event_and_error(
+    described: Service, reader: httpx2.AsyncClient, document: dict[str, Any]
+) -> None:
+    index = (await reader.get("/llms.txt")).text
+    linked = re.findall(r"\((http://127\.0\.0\.1:8000/\S+)\)", index)
+    pages = {link: await reader.get(urlsplit(link).path) for link in linked}
+    whole = "".join(page.text for link, page in pages.items() if link.endswith(".md"))
+
+    assert {page.status_code for page in pages.values()} == {200}
+    for method, path, _ in operations(document):
+        assert f"## `{method.upper()} {path}`" in whole
+    assert all(f"## `{event}`" in whole for event in document["webhooks"])
+    assert all(f"| `{error.code}` |" in whole for error in described.errors)
+    assert not re.search(r"\]\((?!https?:)(?!\w[\w-]*\.md)", whole)
+
+
+def test_one_area_is_described_alone(everything: Service, published: dict[str, Any]) -> None:
+    part = json.loads(document_text(everything, ["webhooks"]))
+
+    assert part["paths"].keys() == {path for path in published["paths"] if "/webhooks" in path}
+    assert part["webhooks"] == {}
+    assert set(references(part)) <= {
+        f"#/components/{kind}/{name}"
+        for kind, components in part["components"].items()
+        for name in components
+    }
+
+
+def test_an_unknown_area_is_refused_with_those_that_exist() -> None:
+    result = CliRunner().invoke(app, ["openapi", "--area", "webhook"])
+
+    assert result.exit_code == 2
+    assert "webhook is not one of" in " ".join(result.output.split())
