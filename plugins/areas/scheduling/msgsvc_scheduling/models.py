@@ -337,7 +337,7 @@ class RecordAnswer(ResponseModel):
     error: str | None = Field(description="The same for people.", examples=[None])
     created_at: CreatedAt
     finished_at: Time | None = Field(
-        description="When it was over: sent for the last time, ended or cancelled. Null before.",
+        description="When it was over: sent for the last time or cancelled. Null before.",
         examples=[None],
     )
 

@@ -103,5 +103,5 @@ def _after(record: Record, outcome: Outcome, now_ms: int) -> Record:
     # Of all runs that were missed there is one.
     next_ms = record.rule.next_after(max(now_ms, record.due_at_ms))
     if next_ms is None:
-        return done.finished("ended", now_ms)
+        return done.finished("completed", now_ms)
     return replace(done, due_at_ms=next_ms)

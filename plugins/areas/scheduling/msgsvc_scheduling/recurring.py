@@ -23,7 +23,7 @@ from msgsvc_scheduling.models import (
 )
 from msgsvc_scheduling.recurrence import Rule, check_cron
 
-RecurringStatus = Literal["active", "paused", "ended", "cancelled"]
+RecurringStatus = Literal["active", "paused", "completed", "cancelled"]
 
 #: The longest interval.
 MOST_HOURS, MOST_DAYS = 8760, 365
@@ -215,7 +215,7 @@ class RecurringFields(ResponseModel):
 
     recurring_id: RecurringId
     status: RecurringStatus = Field(
-        description="`active`, or `paused` by a request; `ended` after its last run, or `cancelled`."
+        description="`active`, or `paused` by a request; `completed` after its last run, or `cancelled`."
     )
     cron: str | None = Field(
         description="When it is sent; null with `every`.", examples=["30 9 * * MON-FRI"]

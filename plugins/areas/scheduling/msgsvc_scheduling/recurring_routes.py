@@ -104,10 +104,13 @@ async def resume_recurring(
     )
 
 
-@router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_recurring(ctx: Context, recurring_id: RecurringId, scheduling: Scheduling) -> None:
+@router.post("/v1/recurring/{recurring_id}/cancel", errors=(Conflict, NotFound))
+async def cancel_recurring(
+    ctx: Context, recurring_id: RecurringId, scheduling: Scheduling, mailings: Mailings
+) -> RecurringAnswer:
     """Cancels it. Messages already queued are still sent."""
-    await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    record = await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    return await _answer(ctx, mailings, record)
 
 
 async def _answer(ctx: Context, mailings: Mailings, record: Record) -> RecurringAnswer:

@@ -87,10 +87,13 @@ async def update_scheduled(
     return await _answer(ctx, mailings, record)
 
 
-@router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_scheduled(ctx: Context, scheduled_id: ScheduledId, scheduling: Scheduling) -> None:
+@router.post("/v1/scheduled/{scheduled_id}/cancel", errors=(Conflict, NotFound))
+async def cancel_scheduled(
+    ctx: Context, scheduled_id: ScheduledId, scheduling: Scheduling, mailings: Mailings
+) -> ScheduledAnswer:
     """Cancels one that is still scheduled."""
-    await scheduling.cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    record = await scheduling.cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    return await _answer(ctx, mailings, record)
 
 
 async def _answer(ctx: Context, mailings: Mailings, record: Record) -> ScheduledAnswer:

@@ -76,10 +76,12 @@ class Scheduling:
         await store.update(tx, changed)
         return changed
 
-    async def cancel(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> None:
-        """Raises `NotFound`, and `Conflict` for one that is over."""
+    async def cancel(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record:
+        """The cancelled record. Raises `NotFound`, and `Conflict` for one that has finished."""
         record = await self._lock_open(tx, project_id, record_id, kind)
-        await store.update(tx, record.finished("cancelled", self._clock.now_ms()))
+        cancelled = record.finished("cancelled", self._clock.now_ms())
+        await store.update(tx, cancelled)
+        return cancelled
 
     async def create_recurring(self, tx: Tx, project_id: str, body: RecurringBody) -> Record:
         """Raises what `create` does."""
@@ -128,7 +130,7 @@ class Scheduling:
         return paused
 
     async def resume(self, tx: Tx, project_id: str, record_id: str) -> Record:
-        """Goes on with the next run from now, or has ended meanwhile. Raises `NotFound`, and `Conflict`
+        """Goes on with the next run from now, or has completed meanwhile. Raises `NotFound`, and `Conflict`
         unless it is paused."""
         record = await self._lock_open(tx, project_id, record_id, "recurring", "paused")
         assert record.rule is not None, "a recurring record has its rule"
@@ -136,7 +138,7 @@ class Scheduling:
         next_ms = record.rule.next_after(now_ms, done_ms=record.last_run_at_ms)
         resumed = replace(record, status="active", due_at_ms=next_ms)
         if next_ms is None:
-            resumed = record.finished("ended", now_ms)
+            resumed = record.finished("completed", now_ms)
         await store.update(tx, resumed)
         return resumed
 

@@ -22,6 +22,10 @@ _KEY = "project_id = :project_id AND record_id = :record_id"
 #: The name of records that wait for their time, for operators.
 PLANNED = "scheduling.message"
 
+#: Statuses that have another name in the database: by status.
+_STORED = {"completed": "ended"}
+_SHOWN = {stored: status for status, stored in _STORED.items()}
+
 #: Columns that hold JSON.
 _JSON = ("message", "audience", "rule")
 
@@ -73,7 +77,7 @@ async def list_page(
     params: dict[str, Any] = {"project_id": project_id, "kind": kind, "most": limit}
     if status is not None:
         conditions.append("status = :status")
-        params["status"] = status
+        params["status"] = _STORED.get(status, status)
     if after is not None:
         conditions.append("record_id < :after")
         params["after"] = after
@@ -191,6 +195,8 @@ def _text(value: Any) -> str | None:
 
 def _columns(record: Record, names: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(record, name) for name in names}
+    if "status" in values:
+        values["status"] = _STORED.get(record.status, record.status)
     if record.rule is not None and "rule" in values:
         values["rule"] = asdict(record.rule)
     for name in _JSON:
@@ -201,6 +207,7 @@ def _columns(record: Record, names: Sequence[str]) -> dict[str, Any]:
 
 def _record(row: Row) -> Record:
     values: dict[str, Any] = {name: row[name] for name in row.keys()}
+    values["status"] = _SHOWN.get(values["status"], values["status"])
     for name in _JSON:
         if values[name] is not None:
             values[name] = json.loads(values[name])

@@ -55,7 +55,7 @@ async def test_limit_of_both_kinds_together_holds_exactly(
     assert (len(taken), refused) == (5, [(409, "conflict")] * 15)
     made = taken[0].json()
     kind = "scheduled" if "scheduled_id" in made else "recurring"
-    await tenant.client.delete(f"/v1/{kind}/{made[f'{kind}_id']}")
+    await tenant.client.post(f"/v1/{kind}/{made[f'{kind}_id']}/cancel")
     again = await tenant.client.post(bodies[0][0], json=bodies[0][1])
     assert again.status_code == 201
 

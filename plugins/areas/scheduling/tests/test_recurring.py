@@ -100,14 +100,15 @@ async def test_it_ends_after_its_last_run(
     await pass_time(service, clock, HOUR)
 
     shown = await get(client, f"/v1/recurring/{made['recurring_id']}")
-    assert (shown["status"], shown["next_run_at"]) == ("ended", None)
+    assert (shown["status"], shown["next_run_at"]) == ("completed", None)
+    assert (await get(client, "/v1/recurring?status=completed"))["data"] == [shown]
     assert channel.texts == ["Hi"] * 2
     path = f"/v1/recurring/{made['recurring_id']}"
     for answer in (
         await client.patch(path, json={"text": "Late"}),
         await client.post(f"{path}/pause"),
         await client.post(f"{path}/resume"),
-        await client.delete(path),
+        await client.post(f"{path}/cancel"),
     ):
         assert refusal(answer) == (409, "conflict")
 
@@ -182,7 +183,7 @@ async def test_one_that_is_resumed_after_its_end_has_ended(
     await client.post(f"{path}/pause")
     clock.advance(2 * HOUR)
 
-    assert (await client.post(f"{path}/resume")).json()["status"] == "ended"
+    assert (await client.post(f"{path}/resume")).json()["status"] == "completed"
 
 
 async def test_changes_of_times_and_message(
@@ -226,11 +227,12 @@ async def test_cancelled_one_comes_no_more(
 ) -> None:
     made = await post(client, "/v1/recurring", subscriber_id=ann, cron="* * * * *")
 
-    answer = await client.delete(f"/v1/recurring/{made['recurring_id']}")
+    answer = await client.post(f"/v1/recurring/{made['recurring_id']}/cancel")
     await pass_time(service, clock, HOUR)
 
     listed = (await get(client, "/v1/recurring?status=cancelled"))["data"]
-    assert answer.status_code == 204
+    assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
+    assert answer.json() == listed[0]
     assert [one["recurring_id"] for one in listed] == [made["recurring_id"]]
     assert channel.texts == []
 
@@ -278,7 +280,7 @@ async def test_ids_of_one_kind_are_unknown_to_the_other(
         f"/v1/recurring/{scheduled['scheduled_id']}",
     ):
         assert refusal(await client.get(path)) == (404, "not_found")
-        assert refusal(await client.delete(path)) == (404, "not_found")
+        assert refusal(await client.post(f"{path}/cancel")) == (404, "not_found")
 
 
 @pytest.mark.parametrize("field", ["cron", "every", "timezone"])

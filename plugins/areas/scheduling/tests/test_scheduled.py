@@ -213,13 +213,14 @@ async def test_cancelled_one_is_not_sent_and_changes_no_more(
     made = await post(client, "/v1/scheduled", subscriber_id=ann, send_at=LATER)
     path = f"/v1/scheduled/{made['scheduled_id']}"
 
-    assert (await client.delete(path)).status_code == 204
+    cancelled = await client.post(f"{path}/cancel")
+    assert (cancelled.status_code, cancelled.json()["status"]) == (200, "cancelled")
     await pass_time(service, clock, 3601)
 
     assert (await get(client, path))["status"] == "cancelled"
     assert channel.texts == []
     assert await told(client) == []
-    assert refusal(await client.delete(path)) == (409, "conflict")
+    assert refusal(await client.post(f"{path}/cancel")) == (409, "conflict")
     assert refusal(await client.patch(path, json={"text": "Late"})) == (409, "conflict")
 
 
@@ -230,7 +231,7 @@ async def test_sent_one_can_be_neither_changed_nor_cancelled(
     path = f"/v1/scheduled/{made['scheduled_id']}"
     await pass_time(service, clock, 3601)
 
-    assert refusal(await client.delete(path)) == (409, "conflict")
+    assert refusal(await client.post(f"{path}/cancel")) == (409, "conflict")
     assert refusal(await client.patch(path, json={"send_at": "2026-01-16T00:00:00Z"})) == (
         409,
         "conflict",
@@ -243,7 +244,7 @@ async def test_list_is_newest_first_and_filtered(client: httpx2.AsyncClient, ann
         (await post(client, "/v1/scheduled", subscriber_id=ann, send_at=LATER))["scheduled_id"]
         for _ in range(3)
     ]
-    await client.delete(f"/v1/scheduled/{made[1]}")
+    await client.post(f"/v1/scheduled/{made[1]}/cancel")
 
     first = await get(client, "/v1/scheduled?limit=2")
     second = await get(client, f"/v1/scheduled?limit=2&cursor={first['next_cursor']}")
