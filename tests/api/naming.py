@@ -42,11 +42,7 @@ BODIES: dict[str, Any] = {
     "link_member": {},
     "reply_to_ticket": {"text": "mine now", "internal": True},
     "add_customer_reply": {"text": "mine now"},
-    "assign_ticket": {"assignee_id": None},
-    "set_ticket_status": {"status": "pending"},
-    "set_ticket_priority": {"priority": "low"},
-    "set_ticket_tags": {"tags": []},
-    "snooze_ticket": {"until": LATER},
+    "update_ticket": {"priority": "low"},
     # The second ticket of whoever asks.
     "merge_ticket": {"into": "2"},
     "update_canned_answer": {"title": "mine now"},
@@ -324,8 +320,8 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         for name in ("file_id", "member_id")
     },
     "add_customer_reply.file_ids": lambda it, own: {"text": "Hi", "file_ids": [it]},
-    "assign_ticket.assignee_id": lambda it, own: {"assignee_id": it},
-    "set_ticket_tags.tags": lambda it, own: {"tags": [it]},
+    "update_ticket.assignee_id": lambda it, own: {"assignee_id": it},
+    "update_ticket.tags": lambda it, own: {"tags": [it]},
     **FORM_BODIES,
     "subscribe_in_mini_app.channel": lambda it, own: {"channel": it, "init_data": "Cat"},
     "subscribe_in_mini_app.external_id": lambda it, own: {
@@ -387,7 +383,7 @@ KEPT_AS_GIVEN = {
     "subscribe_in_mini_app.external_id",
     # Labels of tickets are no tags of people.
     "open_ticket.tags",
-    "set_ticket_tags.tags",
+    "update_ticket.tags",
     *(
         f"{name}.steps.when.tags_{which}"
         for name in ("create_drip", "update_drip")

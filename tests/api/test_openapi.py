@@ -520,7 +520,7 @@ def test_lists_say_how_they_are_paged(whole: dict[str, Any]) -> None:
 
     assert paged.keys() == with_cursor
     assert paged["list_messages"]["data"] == "data"
-    assert paged["get_ticket"]["next_cursor"] == "messages.next_cursor"
+    assert paged["list_ticket_messages"]["next_cursor"] == "next_cursor"
 
 
 def test_times_have_their_format(published: dict[str, Any]) -> None:

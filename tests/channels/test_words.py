@@ -314,7 +314,7 @@ async def test_a_ticket_is_rated_by_a_number(
     await subscribe(client, ann)
     await ann.write("It is broken")
     ticket = (await client.get("/v1/tickets")).json()["data"][0]
-    await client.post(f"/v1/tickets/{ticket['ticket_id']}/close", json={})
+    await client.patch(f"/v1/tickets/{ticket['ticket_id']}", json={"status": "closed"})
     await settled(service)
 
     await ann.write("4")

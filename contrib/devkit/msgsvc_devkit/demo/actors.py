@@ -33,6 +33,9 @@ class Api:
     async def post(self, path: str, body: Any, status: int = 201) -> Any:
         return await self._expect("POST", path, status, body)
 
+    async def patch(self, path: str, body: Any, status: int = 200) -> Any:
+        return await self._expect("PATCH", path, status, body)
+
     async def _expect(self, method: str, path: str, status: int, body: Any = None) -> Any:
         found, answer = await self.call(method, path, body)
         if found != status:

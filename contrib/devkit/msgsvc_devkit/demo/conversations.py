@@ -97,14 +97,14 @@ async def answer_ticket(cast: "Cast") -> None:
     async with cast.stage.step("An agent is assigned and replies; the reply arrives in Ann's chat"):
         member = {"name": "Clara", "email": "clara@library.example", "role": "agent"}
         clara = (await cast.api.post("/v1/members", member))["member_id"]
-        await cast.api.post(f"{ticket}/assign", {"assignee_id": clara}, status=200)
+        await cast.api.patch(ticket, {"assignee_id": clara})
         reply = {"text": "Yes, **two copies**.", "format": "markdown", "member_id": clara}
         await cast.api.post(f"{ticket}/reply", reply)
         await ann.sees(channel, "Yes, two copies.")
         await ann.say(channel, "Wonderful!")
         await cast.api.event("ticket.replied", author="customer", text="Wonderful!")
     async with cast.stage.step("The ticket is closed and Ann rates it: ticket.csat_received"):
-        await cast.api.post(f"{ticket}/close", {}, status=200)
+        await cast.api.patch(ticket, {"status": "closed"})
         await ann.press(await ann.sees(channel, "", button="5"), "5")
         await ann.press(await ann.sees(channel, "", button="Skip"), "Skip")
         rated = await cast.api.event("ticket.csat_received", ticket_id=created["ticket_id"])

@@ -16,7 +16,7 @@ from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store
-from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
+from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket, TicketUpdate
 from msgsvc_helpdesk.service_levels.clocks import Followed, SlaClocks
 from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.team.assignment import Assignment
@@ -74,6 +74,33 @@ class TicketChanges:
             # Merged while this waited.
             wanted = await self._named(tx, project_id, held.merged_into)
 
+    async def update(
+        self, tx: Tx, project_id: str, ticket_id: str, update: TicketUpdate, actor: Actor
+    ) -> Ticket:
+        """Makes several changes at once; the status last, so that its events show the others.
+
+        Raises what `set_priority`, `set_tags`, `assign`, `set_status` and `snooze` do.
+        """
+        ticket = await self.lock(tx, project_id, ticket_id)
+        key = (tx, project_id, ticket.ticket_id)
+        if update.priority is not None:
+            ticket = await self.set_priority(*key, update.priority, actor)
+        if update.tags is not None:
+            ticket = await self.set_tags(*key, update.tags, actor)
+        if "assignee_id" in update.fields:
+            ticket = await self.assign(
+                *key, update.assignee_id, actor, only_if_unassigned=update.only_if_unassigned
+            )
+        snoozes = update.status == "snoozed" and ticket.status != "snoozed"
+        moves_snooze = "snoozed_until" in update.fields and update.status in {None, "snoozed"}
+        if snoozes or (moves_snooze and (update.snoozed_until_ms or ticket.status == "snoozed")):
+            return await self.snooze(*key, update.snoozed_until_ms, actor)
+        if update.status in {None, "snoozed"}:
+            return ticket
+        # A request that unassigns a ticket does not have it assigned to the next in turn.
+        assigns = "assignee_id" not in update.fields
+        return await self._set_status(tx, ticket, update.status, assigns=assigns)
+
     async def set_status(
         self, tx: Tx, project_id: str, ticket_id: str, status: Status, actor: Actor
     ) -> Ticket:
@@ -86,22 +113,21 @@ class TicketChanges:
         return await self.set_status(tx, project_id, ticket_id, "closed", actor)
 
     async def snooze(
-        self, tx: Tx, project_id: str, ticket_id: str, until_ms: int, actor: Actor
+        self, tx: Tx, project_id: str, ticket_id: str, until_ms: int | None, actor: Actor
     ) -> Ticket:
-        """Puts a ticket aside until then, or until the customer writes.
+        """Puts a ticket aside until then, or until the customer writes; without a time, until they write.
 
         Raises `NotFound`, `ValidationFailed` for a time that is over or too far, and `Conflict` for
         what is closed.
         """
-        now_ms, days = self._clock.now_ms(), self._settings.snooze_days
-        if until_ms <= now_ms:
-            raise ValidationFailed("must be in the future", field="until")
-        if until_ms > now_ms + days * DAY_MS:
-            raise ValidationFailed("must be at most {days} days away", field="until", days=days)
+        if until_ms is not None:
+            self._check_snooze(until_ms)
         ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
         if ticket.status == "snoozed":
+            if ticket.snoozed_until_ms == until_ms:
+                return ticket
             return await self._write(tx, ticket, {"snoozed_until_ms": until_ms})
         return await self._set_status(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
 
@@ -271,8 +297,10 @@ class TicketChanges:
         *,
         snoozed_until_ms: int | None = None,
         merged_into: str | None = None,
+        assigns: bool = True,
     ) -> Ticket:
-        """Sets the status of a locked ticket and emits the event; nothing if it is unchanged."""
+        """Sets the status of a locked ticket and emits the event; nothing if it is unchanged. One that opens
+        goes to the next agent, unless it has one or `assigns` is false."""
         before = ticket.status
         if before == to:
             return ticket
@@ -283,7 +311,7 @@ class TicketChanges:
         elif before == "closed":
             changes["closed_at_ms"] = None
         agent = None
-        if to == "open" and ticket.assignee_id is None:
+        if to == "open" and ticket.assignee_id is None and assigns:
             agent = await self.assignment.next_agent(tx, ticket.project_id)
         if agent is not None:
             changes["assignee_id"] = agent
@@ -313,6 +341,15 @@ class TicketChanges:
             name = names.BREACHED if told.notice == "breached" else names.DUE_SOON
             fields = {"target": told.target, "due_at": to_rfc3339(told.due_at_ms)}
             await self.emit(tx, ticket, name, fields)
+
+    def _check_snooze(self, until_ms: int) -> None:
+        now_ms, days = self._clock.now_ms(), self._settings.snooze_days
+        if until_ms <= now_ms:
+            raise ValidationFailed("must be in the future", field="snoozed_until")
+        if until_ms > now_ms + days * DAY_MS:
+            raise ValidationFailed(
+                "must be at most {days} days away", field="snoozed_until", days=days
+            )
 
     def _checked_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         limit = self._settings.tags_per_ticket

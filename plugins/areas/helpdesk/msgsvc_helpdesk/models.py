@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MomentMs, NamedByExternalId, NamedById
+from msgsvc_core.api.types import Kept, MomentMs, NamedByExternalId, NamedById
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format, Media, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
@@ -68,6 +68,9 @@ Email = Annotated[
     str, Field(max_length=254, examples=["ann@example.org"]), AfterValidator(_check_email)
 ]
 CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["delivery"])]
+
+#: A label in a path.
+NamedTicketTag = Annotated[TicketTag, Field(description="The label.", examples=["delivery"])]
 
 #: Ids in examples: Ann's ticket.
 TICKET_ID = "tkt_032aJerz9OPYLXIWedIQEI"
@@ -255,6 +258,19 @@ class AgentReply:
 
 
 @value_object
+class TicketUpdate:
+    """Changes of a ticket. Only those in `fields` are meant: the others are None because they are omitted."""
+
+    fields: frozenset[str]
+    status: Status | None = None
+    priority: Priority | None = None
+    assignee_id: str | None = None
+    only_if_unassigned: bool = False
+    tags: tuple[str, ...] | None = None
+    snoozed_until_ms: int | None = None
+
+
+@value_object
 class Opening:
     """A new ticket. `message` is None if the project opens it without text."""
 
@@ -422,44 +438,67 @@ class CustomerReplyBody(RequestModel):
     file_ids: FileIds = Field(default_factory=list)
 
 
-class AssignBody(RequestModel):
-    """The assignee; null to unassign the ticket."""
+class UpdateTicketBody(RequestModel):
+    """Changes of a ticket; omitted fields stay unchanged."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"assignee_id": examples.MEMBER_ID, "only_if_unassigned": True, "priority": "high"},
+                {"status": "snoozed", "snoozed_until": examples.LATER},
+                {"status": "closed"},
+            ]
+        }
+    )
+
+    status: Kept[Status] = Field(
+        None,
+        description=f"{STATUS} A closed ticket can't be snoozed.",
+        examples=["pending"],
+    )
+    priority: Kept[Priority] = Field(
+        None, description="How urgent the ticket is.", examples=["high"]
+    )
     assignee_id: str | None = Field(
-        description="The member who is to handle the ticket, no viewer; null to unassign it.",
+        None,
+        description="The member who is to handle the ticket, no viewer; null unassigns it.",
         examples=[examples.MEMBER_ID],
     )
     only_if_unassigned: bool = Field(
-        False, description="Fail with 409 if the ticket is already assigned."
+        False,
+        description="With `assignee_id`: fail with 409 if another member has the ticket already.",
+    )
+    tags: Kept[list[TicketTag]] = Field(
+        None, description="All its labels; others are removed.", examples=[["delivery"]]
+    )
+    snoozed_until: MomentMs | None = Field(
+        None,
+        description="Snoozes the ticket until this time, ahead; the customer's next message wakes it"
+        " earlier. Null, or omitted with the status `snoozed`: until the customer writes.",
+        examples=[examples.LATER],
     )
 
+    @model_validator(mode="after")
+    def _belong_together(self) -> "UpdateTicketBody":
+        """`only_if_unassigned` takes an `assignee_id`, and a time of `snoozed_until` no `status` but
+        `snoozed`."""
+        if self.only_if_unassigned and self.assignee_id is None:
+            raise wrong_field("only_if_unassigned", "takes an assignee_id")
+        if self.snoozed_until is not None and self.status not in {None, "snoozed"}:
+            raise wrong_field("snoozed_until", "takes the status snoozed, or none")
+        return self
 
-class StatusBody(RequestModel):
-    """The new status of a ticket. To snooze it, use `POST .../snooze`."""
-
-    status: Literal["open", "pending", "closed"] = Field(
-        description="`open`: an agent is to act; `pending`: the customer is; `closed`."
-    )
-
-
-class PriorityBody(RequestModel):
-    """The new priority of a ticket."""
-
-    priority: Priority = Field(description="How urgent the ticket is.", examples=["high"])
-
-
-class TicketTagsBody(RequestModel):
-    """All tags of the ticket; others are removed."""
-
-    tags: list[TicketTag] = Field(description="All its labels; empty to remove them.")
-
-
-class SnoozeBody(RequestModel):
-    """End of the snooze; a customer's message wakes the ticket earlier."""
-
-    until: MomentMs = Field(
-        description="When the ticket is open again, ahead.", examples=[examples.LATER]
-    )
+    def to_update(self) -> TicketUpdate:
+        """The changes; what is omitted is not among `fields`."""
+        return TicketUpdate(
+            fields=frozenset(self.model_fields_set),
+            status=self.status,
+            priority=self.priority,
+            assignee_id=self.assignee_id,
+            only_if_unassigned=self.only_if_unassigned,
+            tags=None if self.tags is None else tuple(self.tags),
+            snoozed_until_ms=self.snoozed_until,
+        )
 
 
 class MergeBody(RequestModel):

@@ -27,21 +27,19 @@ from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
     Actor,
-    AssignBody,
     CustomerMessage,
     CustomerReplyBody,
     Entry,
     MergeBody,
+    NamedTicketTag,
     Opening,
     OpenTicketBody,
-    PriorityBody,
     ReplyBody,
-    SnoozeBody,
     StatsQuery,
-    StatusBody,
+    Ticket,
     TicketQuery,
     TicketRef,
-    TicketTagsBody,
+    UpdateTicketBody,
 )
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.service_levels import hours_routes
@@ -53,7 +51,7 @@ from msgsvc_helpdesk.views import (
     TicketAnswer,
     TicketEntryAnswer,
     TicketList,
-    WholeTicketAnswer,
+    TicketMessageList,
 )
 
 router = Router(
@@ -79,7 +77,7 @@ async def list_tickets(ctx: Context, query: TicketQuery, tickets: Tickets) -> Ti
     """Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match."""
     found = await tickets.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, query.place_of)
-    return TicketList(data=[TicketAnswer.of(ticket) for ticket in page], next_cursor=following)
+    return TicketList(data=await _answers(ctx, tickets, page), next_cursor=following)
 
 
 @router.post("/v1/tickets", status=201, errors=_CUSTOMER_ERRORS)
@@ -109,7 +107,8 @@ async def open_ticket(
         tags=tuple(body.tags),
         assignee_id=body.assignee_id,
     )
-    return TicketAnswer.of(await tickets.open(ctx.tx, ctx.project_id, opening, API))
+    ticket = await tickets.open(ctx.tx, ctx.project_id, opening, API)
+    return await _answer(ctx, tickets, ticket)
 
 
 @router.get("/v1/tickets/stats")
@@ -126,23 +125,44 @@ async def get_ticket_stats(
     return await stats_of(ctx.tx, ctx.project_id, since_ms, tickets.sla)
 
 
-@router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
-async def get_ticket(
-    ctx: Context, ticket_id: TicketRef, query: PageQuery, all_tickets: Tickets, messages: Messages
-) -> WholeTicketAnswer:
-    """Shows a ticket, by its id or its number, with a page of its messages, newest first.
+@router.get("/v1/tickets/{ticket_id}", errors=(NotFound,))
+async def get_ticket(ctx: Context, ticket_id: TicketRef, tickets: Tickets) -> TicketAnswer:
+    """Shows a ticket, by its id or its number.
 
     For a merged ticket, the ticket it was merged into is returned.
     """
-    tickets = all_tickets
+    return await _answer(ctx, tickets, await tickets.get(ctx.tx, ctx.project_id, ticket_id))
+
+
+@router.get("/v1/tickets/{ticket_id}/messages", errors=(BadRequest, NotFound))
+async def list_ticket_messages(
+    ctx: Context, ticket_id: TicketRef, query: PageQuery, tickets: Tickets, messages: Messages
+) -> TicketMessageList:
+    """Lists a ticket's messages and notes, newest first.
+
+    For a merged ticket, they are those of the ticket it was merged into.
+    """
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     found = await tickets.entries(
         ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda entry: entry.entry_id)
     brought = await _messages_of(ctx, messages, page)
-    clocks = await tickets.sla.of(ctx.tx, ctx.project_id, ticket.ticket_id)
-    return WholeTicketAnswer.whole(ticket, page, following, brought, clocks)
+    shown = [TicketEntryAnswer.of(entry, brought.get(entry.message_id or "")) for entry in page]
+    return TicketMessageList(data=shown, next_cursor=following)
+
+
+@router.patch("/v1/tickets/{ticket_id}", errors=(Conflict, NotFound))
+async def update_ticket(
+    ctx: Context, ticket_id: TicketRef, body: UpdateTicketBody, tickets: Tickets
+) -> TicketAnswer:
+    """Changes a ticket's status, priority, assignee, tags or snooze: all of them, or none.
+
+    A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next
+    message within `reopen_days` reopens a closed one.
+    """
+    ticket = await tickets.update(ctx.tx, ctx.project_id, ticket_id, body.to_update(), API)
+    return await _answer(ctx, tickets, ticket)
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
@@ -182,7 +202,7 @@ async def reply_to_ticket(
     )
     brought = await _messages_of(ctx, messages, [entry])
     shown = TicketEntryAnswer.of(entry, brought.get(entry.message_id or ""))
-    return ReplyAnswer(ticket=TicketAnswer.of(ticket), message=shown)
+    return ReplyAnswer(ticket=await _answer(ctx, tickets, ticket), message=shown)
 
 
 @router.post("/v1/tickets/{ticket_id}/customer-reply", status=201, errors=(Conflict, NotFound))
@@ -196,70 +216,25 @@ async def add_customer_reply(
     tickets = all_tickets
     tickets.check_text(body.text)
     heard = CustomerMessage(body.text, tuple(body.file_ids))
-    return TicketAnswer.of(
-        await tickets.add_customer_message(ctx.tx, ctx.project_id, ticket_id, heard, API)
-    )
+    ticket = await tickets.add_customer_message(ctx.tx, ctx.project_id, ticket_id, heard, API)
+    return await _answer(ctx, tickets, ticket)
 
 
-@router.post("/v1/tickets/{ticket_id}/assign", errors=(Conflict, NotFound))
-async def assign_ticket(
-    ctx: Context, ticket_id: TicketRef, body: AssignBody, tickets: Tickets
+@router.put("/v1/tickets/{ticket_id}/tags/{key}", errors=(NotFound,))
+async def add_ticket_tag(
+    ctx: Context, ticket_id: TicketRef, key: NamedTicketTag, tickets: Tickets
 ) -> TicketAnswer:
-    """Assigns a ticket to a member who answers customers, or unassigns it."""
-    return TicketAnswer.of(
-        await tickets.assign(
-            ctx.tx,
-            ctx.project_id,
-            ticket_id,
-            body.assignee_id,
-            API,
-            only_if_unassigned=body.only_if_unassigned,
-        )
-    )
+    """Adds a tag to a ticket; its other tags stay."""
+    ticket = await tickets.add_tag(ctx.tx, ctx.project_id, ticket_id, key, API)
+    return await _answer(ctx, tickets, ticket)
 
 
-@router.post("/v1/tickets/{ticket_id}/status", errors=(NotFound,))
-async def set_ticket_status(
-    ctx: Context, ticket_id: TicketRef, body: StatusBody, tickets: Tickets
-) -> TicketAnswer:
-    """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`."""
-    return TicketAnswer.of(
-        await tickets.set_status(ctx.tx, ctx.project_id, ticket_id, body.status, API)
-    )
-
-
-@router.post("/v1/tickets/{ticket_id}/priority", errors=(NotFound,))
-async def set_ticket_priority(
-    ctx: Context, ticket_id: TicketRef, body: PriorityBody, tickets: Tickets
-) -> TicketAnswer:
-    """Sets the priority of a ticket."""
-    return TicketAnswer.of(
-        await tickets.set_priority(ctx.tx, ctx.project_id, ticket_id, body.priority, API)
-    )
-
-
-@router.post("/v1/tickets/{ticket_id}/tags", errors=(NotFound,))
-async def set_ticket_tags(
-    ctx: Context, ticket_id: TicketRef, body: TicketTagsBody, tickets: Tickets
-) -> TicketAnswer:
-    """Replaces the tags of a ticket."""
-    return TicketAnswer.of(
-        await tickets.set_tags(ctx.tx, ctx.project_id, ticket_id, body.tags, API)
-    )
-
-
-@router.post("/v1/tickets/{ticket_id}/snooze", errors=(Conflict, NotFound))
-async def snooze_ticket(
-    ctx: Context, ticket_id: TicketRef, body: SnoozeBody, tickets: Tickets
-) -> TicketAnswer:
-    """Snoozes a ticket until a time, or until the customer writes; it is `open` again then."""
-    return TicketAnswer.of(await tickets.snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API))
-
-
-@router.post("/v1/tickets/{ticket_id}/close", errors=(NotFound,))
-async def close_ticket(ctx: Context, ticket_id: TicketRef, tickets: Tickets) -> TicketAnswer:
-    """Closes a ticket. The customer's next message within `reopen_days` reopens it."""
-    return TicketAnswer.of(await tickets.close(ctx.tx, ctx.project_id, ticket_id, API))
+@router.delete("/v1/tickets/{ticket_id}/tags/{key}", status=204, errors=(NotFound,))
+async def remove_ticket_tag(
+    ctx: Context, ticket_id: TicketRef, key: NamedTicketTag, tickets: Tickets
+) -> None:
+    """Removes a tag from a ticket, if present."""
+    await tickets.remove_tag(ctx.tx, ctx.project_id, ticket_id, key, API)
 
 
 @router.post("/v1/tickets/{ticket_id}/merge", errors=(Conflict, NotFound))
@@ -270,7 +245,20 @@ async def merge_ticket(
 
     Returns the other ticket, to which the id and number of this one refer from then on.
     """
-    return TicketAnswer.of(await tickets.merge(ctx.tx, ctx.project_id, ticket_id, body.into, API))
+    ticket = await tickets.merge(ctx.tx, ctx.project_id, ticket_id, body.into, API)
+    return await _answer(ctx, tickets, ticket)
+
+
+async def _answer(ctx: Context, tickets: Tickets, ticket: Ticket) -> TicketAnswer:
+    [answer] = await _answers(ctx, tickets, [ticket])
+    return answer
+
+
+async def _answers(ctx: Context, tickets: Tickets, page: Sequence[Ticket]) -> list[TicketAnswer]:
+    """With how far they are from their service level targets."""
+    ids = [ticket.ticket_id for ticket in page]
+    clocks = await tickets.sla.of_each(ctx.tx, ctx.project_id, ids)
+    return [TicketAnswer.of(ticket, clocks.get(ticket.ticket_id, [])) for ticket in page]
 
 
 async def _messages_of(

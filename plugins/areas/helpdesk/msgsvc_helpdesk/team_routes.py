@@ -1,8 +1,12 @@
 """/v1/tickets/settings, /v1/tickets/agents, and who has a ticket open."""
 
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.kernel.errors import BadRequest, NotFound, ValidationFailed
 from msgsvc_core.members.models import MemberId
 from msgsvc_helpdesk.models import TicketRef
 from msgsvc_helpdesk.service import Tickets
@@ -21,6 +25,8 @@ from msgsvc_helpdesk.team.viewers import TicketViewers
 
 router = Router(area="helpdesk")
 
+T = TypeVar("T")
+
 
 @router.get("/v1/tickets/settings")
 async def get_ticket_settings(ctx: Context, tickets: Tickets) -> DeskSettingsAnswer:
@@ -37,11 +43,12 @@ async def update_ticket_settings(
     return DeskSettingsAnswer.of(body)
 
 
-@router.get("/v1/tickets/agents")
-async def list_ticket_agents(ctx: Context, tickets: Tickets) -> AgentList:
-    """Lists the members who answer customers, oldest first, with the open tickets that each has."""
+@router.get("/v1/tickets/agents", errors=(BadRequest,))
+async def list_ticket_agents(ctx: Context, query: PageQuery, tickets: Tickets) -> AgentList:
+    """Lists the members who answer customers, newest first, with the open tickets that each has."""
     agents = await tickets.assignment.agents(ctx.tx, ctx.project_id)
-    return AgentList(data=[_shown(agent) for agent in agents])
+    page, following = _page(query, agents, lambda agent: agent.member_id)
+    return AgentList(data=[_shown(agent) for agent in page], next_cursor=following)
 
 
 @router.put(
@@ -56,16 +63,16 @@ async def update_ticket_agent(
     return _shown(await tickets.assignment.change_agent(ctx.tx, ctx.project_id, member_id, body))
 
 
-@router.get("/v1/tickets/{ticket_id}/viewers", errors=(NotFound,))
+@router.get("/v1/tickets/{ticket_id}/viewers", errors=(BadRequest, NotFound))
 async def list_ticket_viewers(
-    ctx: Context, ticket_id: TicketRef, tickets: Tickets, viewers: TicketViewers
+    ctx: Context, ticket_id: TicketRef, query: PageQuery, tickets: Tickets, viewers: TicketViewers
 ) -> ViewerList:
-    """Shows who has the ticket open now, and who is writing."""
+    """Lists who has the ticket open now, and who is writing, the newest member first."""
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
-    found = await viewers.present(ctx.tx, ctx.project_id)
-    return ViewerList(
-        data=[ViewerAnswer.of(one) for one in found if one.ticket_id == ticket.ticket_id]
-    )
+    present = await viewers.present(ctx.tx, ctx.project_id)
+    found = [one for one in present if one.ticket_id == ticket.ticket_id]
+    page, following = _page(query, found, lambda viewer: viewer.viewer_id)
+    return ViewerList(data=[ViewerAnswer.of(one) for one in page], next_cursor=following)
 
 
 @router.put("/v1/tickets/{ticket_id}/viewers/{member_id}", errors=(NotFound, ValidationFailed))
@@ -79,15 +86,24 @@ async def record_ticket_viewer(
 ) -> ViewerList:
     """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
 
-    Returns everybody who has the ticket open, this member among them.
+    Returns the first page of those who have the ticket open.
     """
     await tickets.check_agent(ctx.tx, ctx.project_id, member_id, "member_id")
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     await viewers.mark_seen(ctx.tx, ctx.project_id, ticket.ticket_id, member_id, typing=body.typing)
-    found = await viewers.present(ctx.tx, ctx.project_id)
-    return ViewerList(
-        data=[ViewerAnswer.of(one) for one in found if one.ticket_id == ticket.ticket_id]
-    )
+    present = await viewers.present(ctx.tx, ctx.project_id)
+    found = [one for one in present if one.ticket_id == ticket.ticket_id]
+    page, following = _page(PageQuery(), found, lambda viewer: viewer.viewer_id)
+    return ViewerList(data=[ViewerAnswer.of(one) for one in page], next_cursor=following)
+
+
+def _page(
+    query: PageQuery, found: Sequence[T], id_of: Callable[[T], str]
+) -> tuple[list[T], str | None]:
+    """A page of what is read as a whole, the newest id first."""
+    after = query.after
+    left = [one for one in found if after is None or id_of(one) < after]
+    return query.cut(sorted(left, key=id_of, reverse=True), id_of)
 
 
 def _shown(agent: Agent) -> AgentAnswer:

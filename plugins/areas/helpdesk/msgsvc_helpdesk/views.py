@@ -107,9 +107,13 @@ class TicketAnswer(ResponseModel):
         examples=[None],
     )
 
+    sla: list[SlaClockAnswer] = Field(
+        description="Its service level targets; without those that it never had."
+    )
+
     @classmethod
-    def of(cls, ticket: Ticket) -> "TicketAnswer":
-        return cls(**_fields(ticket))
+    def of(cls, ticket: Ticket, clocks: Sequence[SlaClock]) -> "TicketAnswer":
+        return cls(**_fields(ticket), sla=[SlaClockAnswer.of(clock) for clock in clocks])
 
 
 def _fields(ticket: Ticket) -> dict[str, object]:
@@ -230,38 +234,11 @@ class TicketEntryAnswer(
         )
 
 
-class EntryPage(ResponseModel):
-    """A page of messages and notes, newest first."""
+class TicketMessageList(ResponseModel):
+    """A page of a ticket's messages and notes, newest first."""
 
     data: list[TicketEntryAnswer] = Field(description="The messages and notes of this page.")
     next_cursor: NextCursor
-
-
-class WholeTicketAnswer(TicketAnswer):
-    """A ticket with a page of its messages and notes."""
-
-    messages: EntryPage = Field(description="Its messages and notes, newest first.")
-    sla: list[SlaClockAnswer] = Field(
-        description="Its service level targets; without those that it never had."
-    )
-
-    @classmethod
-    def whole(
-        cls,
-        ticket: Ticket,
-        page: Sequence[Entry],
-        next_cursor: str | None,
-        messages: Mapping[str, Message],
-        clocks: Sequence[SlaClock],
-    ) -> "WholeTicketAnswer":
-        shown = [
-            TicketEntryAnswer.of(entry, messages.get(entry.message_id or "")) for entry in page
-        ]
-        return cls(
-            **_fields(ticket),
-            messages=EntryPage(data=shown, next_cursor=next_cursor),
-            sla=[SlaClockAnswer.of(clock) for clock in clocks],
-        )
 
 
 class ReplyAnswer(ResponseModel):

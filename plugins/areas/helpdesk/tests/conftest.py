@@ -158,12 +158,14 @@ async def post(client: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, 
 
 async def act(client: httpx2.AsyncClient, ticket: Any, action: str, **body: Any) -> dict[str, Any]:
     """What an action on a ticket answers."""
-    path = f"/v1/tickets/{ticket['ticket_id']}/{action}"
-    if action == "close":
-        answer = await client.post(path)
-        assert answer.is_success, answer.text
-        return dict(answer.json())
-    return await post(client, path, **body)
+    return await post(client, f"/v1/tickets/{ticket['ticket_id']}/{action}", **body)
+
+
+async def change(client: httpx2.AsyncClient, ticket: Any, **changes: Any) -> dict[str, Any]:
+    """The ticket after these changes."""
+    answer = await client.patch(f"/v1/tickets/{ticket['ticket_id']}", json=changes)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
 
 
 async def virtual(client: httpx2.AsyncClient, text: str = "Help!", **body: Any) -> dict[str, Any]:
@@ -171,12 +173,22 @@ async def virtual(client: httpx2.AsyncClient, text: str = "Help!", **body: Any) 
     return await post(client, "/v1/tickets", channel="virtual", text=text, **body)
 
 
-async def whole(client: httpx2.AsyncClient, ticket: Any, **query: Any) -> dict[str, Any]:
-    """A ticket, by its id or by what the API answered, with its messages."""
-    ticket_id = ticket if isinstance(ticket, str) else ticket["ticket_id"]
-    answer = await client.get(f"/v1/tickets/{ticket_id}", params=query)
+async def whole(client: httpx2.AsyncClient, ticket: Any) -> dict[str, Any]:
+    """A ticket, by its id or by what the API answered."""
+    answer = await client.get(f"/v1/tickets/{_id(ticket)}")
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
+
+
+async def messages_of(client: httpx2.AsyncClient, ticket: Any, **query: Any) -> dict[str, Any]:
+    """A page of a ticket's messages, newest first."""
+    answer = await client.get(f"/v1/tickets/{_id(ticket)}/messages", params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def _id(ticket: Any) -> str:
+    return ticket if isinstance(ticket, str) else str(ticket["ticket_id"])
 
 
 async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
@@ -189,8 +201,8 @@ async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any
 
 async def said(client: httpx2.AsyncClient, ticket: Any) -> list[str]:
     """The texts of a ticket, oldest first."""
-    messages = (await whole(client, ticket, limit=100))["messages"]["data"]
-    return [message["text"] for message in reversed(messages)]
+    page = await messages_of(client, ticket, limit=100)
+    return [message["text"] for message in reversed(page["data"])]
 
 
 async def told(client: httpx2.AsyncClient, *fields: str) -> list[Any]:

@@ -18,14 +18,15 @@ from .conftest import (
     DAY_S,
     Person,
     act,
+    change,
     listed,
+    messages_of,
     pass_time,
     post,
     project_of,
     said,
     told,
     virtual,
-    whole,
 )
 
 
@@ -108,9 +109,9 @@ async def test_an_agent_with_many_tickets_goes_and_what_is_put_aside_stays_there
     monkeypatch.setattr(jobs, "BATCH", 2)
     texts = [f"Question {n}" for n in range(5)]
     tickets = [await virtual(client, text, assignee_id=mia.member_id) for text in texts]
-    await act(client, tickets[0], "snooze", until="2026-01-15T14:00:00Z")
-    await act(client, tickets[1], "assign", assignee_id=max_.member_id)
-    await act(client, tickets[2], "close")
+    await change(client, tickets[0], snoozed_until="2026-01-15T14:00:00Z")
+    await change(client, tickets[1], assignee_id=max_.member_id)
+    await change(client, tickets[2], status="closed")
     await settled(service)
     known = len(max_.messages)
 
@@ -149,7 +150,7 @@ async def test_who_was_given_a_ticket_by_the_api_is_told(
     [ticket] = await listed(client)
     offer = max_.newest("Help")
 
-    await act(client, ticket, "assign", assignee_id=mia.member_id)
+    await change(client, ticket, assignee_id=mia.member_id)
     await settled(mia.service)
 
     assert mia.texts[-1].startswith("Your ticket #1, Ann: Help")
@@ -203,14 +204,14 @@ async def test_a_merged_ticket_leads_to_the_one_that_goes_on(
     card = mia.newest("Your ticket")
     [first] = await listed(client)
     second = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Help again")
-    await act(client, second, "assign", assignee_id=mia.member_id)
+    await change(client, second, assignee_id=mia.member_id)
     await act(client, first, "merge", into=second["ticket_id"])
     await settled(mia.service)
 
     await mia.answer(card, "Here I am.")
 
     assert mia.looks(card) == "#1, Ann: Help\n\nMerged into another ticket."
-    assert (await whole(client, second))["messages"]["data"][0]["text"] == "Here I am."
+    assert (await messages_of(client, second))["data"][0]["text"] == "Here I am."
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
@@ -292,7 +293,7 @@ async def test_a_button_of_before_does_not_put_aside_what_another_has(
     await mia.press("Assign to me")
     [ticket] = await listed(client)
     card = mia.newest("Your ticket")
-    await act(client, ticket, "assign", assignee_id=max_.member_id)
+    await change(client, ticket, assignee_id=max_.member_id)
 
     notice = await mia.send_press(f"~hd:snooze:{ticket['ticket_id']}:1", card.message_ref)
 
@@ -312,14 +313,14 @@ async def test_a_ticket_that_nobody_has_is_offered_when_it_comes_back(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "snooze", until="2026-01-15T14:00:00Z")
+    await change(client, ticket, snoozed_until="2026-01-15T14:00:00Z")
     await settled(service)
     known = len(mia.messages)
 
     if how == "time":
         await pass_time(service, clock, 2 * 3600)
     elif how == "api":
-        await act(client, ticket, "status", status="open")
+        await change(client, ticket, status="open")
         await settled(service)
     else:
         await ann.write("Well?")
@@ -335,7 +336,7 @@ async def test_who_opens_a_ticket_again_has_it_and_others_are_not_asked(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     await settled(service)
     known, others = len(mia.messages), len(max_.messages)
 

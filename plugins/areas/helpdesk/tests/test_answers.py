@@ -13,13 +13,14 @@ from .conftest import (
     MakeMember,
     Person,
     act,
+    change,
     listed,
+    messages_of,
     post,
     refusal,
     said,
     told,
     virtual,
-    whole,
 )
 
 
@@ -37,7 +38,7 @@ async def test_an_answer_reaches_the_customer_and_its_delivery_is_shown(
     assert ann.messages[-1].message.format == "html"
     assert answer["message"]["delivery"]["status"] == "queued"
     assert (answer["message"]["author"], answer["message"]["member_id"]) == ("agent", mia)
-    latest = (await whole(client, ticket))["messages"]["data"][0]
+    latest = (await messages_of(client, ticket))["data"][0]
     assert latest["delivery"] == {**answer["message"]["delivery"], "status": "sent"}
     assert await told(client, "author", "text", "from", "to") == [
         ("ticket.created", None, None, None, None),
@@ -61,7 +62,7 @@ async def test_an_answer_that_the_messenger_refuses_is_shown_as_such(
     await settled(service)
     again = await client.post(f"/v1/tickets/{ticket['ticket_id']}/reply", json={"text": "Hm"})
 
-    latest = (await whole(client, ticket))["messages"]["data"][0]
+    latest = (await messages_of(client, ticket))["data"][0]
     assert (latest["delivery"]["status"], latest["delivery"]["reason"]) == (
         "failed",
         "user_blocked_bot",
@@ -74,7 +75,7 @@ async def test_a_note_is_seen_by_nobody_but_agents(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     await settled(service)
     shown = len(ann.messages)
 
@@ -131,10 +132,10 @@ async def test_a_closed_ticket_takes_no_answer_until_it_is_opened(
     client: httpx2.AsyncClient,
 ) -> None:
     ticket = await virtual(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
 
     refused = await client.post(f"/v1/tickets/{ticket['ticket_id']}/reply", json={"text": "Hi"})
-    await act(client, ticket, "status", status="open")
+    await change(client, ticket, status="open")
     answer = await act(client, ticket, "reply", text="Hi", status="closed")
 
     assert refusal(refused) == (409, "conflict")
@@ -166,7 +167,7 @@ async def test_files_go_both_ways(
     assert media is not None
     assert (media.type, media.filename) == ("document", "plan.txt")
     assert answer["message"]["file_ids"] == [file_id]
-    messages = (await whole(client, ticket))["messages"]["data"]
+    messages = (await messages_of(client, ticket))["data"]
     assert [message["file_ids"] for message in messages] == [[file_id], [file_id]]
 
 

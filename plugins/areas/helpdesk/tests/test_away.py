@@ -9,7 +9,7 @@ from msgsvc_devkit import FakeClock
 from msgsvc_helpdesk.customers.away import is_due
 from msgsvc_helpdesk.service_levels.hours_models import HoursBody, Opening, business_hours
 
-from .conftest import Person, act, listed
+from .conftest import Person, change, listed
 
 HOURS = "/v1/tickets/hours"
 OPENINGS = [
@@ -69,7 +69,7 @@ async def test_each_ticket_has_it_and_each_customer_in_their_language(
     await bob.ask(client, "Привет")
     [first] = [one for one in await listed(client) if one["customer_name"] == "Ann"]
     clock.advance(60)
-    await act(client, first, "close")
+    await change(client, first, status="closed")
     assert (await client.delete(f"/v1/tickets/{first['ticket_id']}")).is_success
     await ann.write("Another question")
 

@@ -11,7 +11,7 @@ from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk.bulk_actions import actions
 
-from .conftest import LIMITS, PLUGINS, MakeMember, act, listed, post, refusal, told, virtual
+from .conftest import LIMITS, PLUGINS, MakeMember, act, change, listed, post, refusal, told, virtual
 
 PATH = "/v1/tickets/bulk-actions"
 
@@ -22,7 +22,7 @@ MakeTenant = Callable[..., Awaitable[Tenant]]
 async def tickets(client: httpx2.AsyncClient) -> list[str]:
     """Five, of which the first three are about a delivery; the fifth is closed."""
     made = [await virtual(client, tags=["delivery"] * (n < 3)) for n in range(5)]
-    await act(client, made[4], "close")
+    await change(client, made[4], status="closed")
     return [ticket["ticket_id"] for ticket in made]
 
 
@@ -138,7 +138,7 @@ async def test_a_ticket_that_takes_no_further_tag_fails_alone(
     service: Service, client: httpx2.AsyncClient, tickets: list[str]
 ) -> None:
     full = [f"tag-{n}" for n in range(20)]
-    await act(client, {"ticket_id": tickets[0]}, "tags", tags=full)
+    await change(client, {"ticket_id": tickets[0]}, tags=full)
     bulk = await post(client, PATH, action="add_tag", value="vip", ticket_ids=tickets[:2])
     await settled(service)
 

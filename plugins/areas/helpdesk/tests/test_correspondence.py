@@ -17,7 +17,7 @@ from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.platforms.email import FakeMail, Mail
 from msgsvc_email import plugin as email_plugin
 
-from .conftest import LIMITS, PLUGINS, MakeMember, act, listed, said, whole
+from .conftest import LIMITS, PLUGINS, MakeMember, act, change, listed, messages_of, said, whole
 
 pytestmark = pytest.mark.both_databases
 
@@ -58,7 +58,7 @@ class Desk:
         mail = await self.gets(text)
 
         async def recorded() -> bool:
-            messages = (await whole(self.client, ticket))["messages"]["data"]
+            messages = (await messages_of(self.client, ticket))["data"]
             return any(
                 one["text"] == text and (one["delivery"] or {}).get("status") == "sent"
                 for one in messages
@@ -141,7 +141,7 @@ async def test_an_answer_by_the_api_that_names_no_member_is_automatic(desk: Desk
 async def test_a_rating_is_asked_for_in_the_thread(desk: Desk) -> None:
     ref = await desk.hears("It is late", "Order 7")
     [ticket] = await listed(desk.client)
-    await act(desk.client, ticket, "close")
+    await change(desk.client, ticket, status="closed")
     question = await desk.gets("How would you rate")
 
     assert (question.header("Subject"), question.header("In-Reply-To")) == (
@@ -187,7 +187,7 @@ async def test_a_reply_to_an_agents_answer_goes_to_its_ticket(desk: Desk) -> Non
 async def test_a_new_subject_is_no_comment_on_a_rating(desk: Desk, service: Service) -> None:
     await desk.hears("It is late", "Order 7")
     [ticket] = await listed(desk.client)
-    await act(desk.client, ticket, "close")
+    await change(desk.client, ticket, status="closed")
     await desk.gets("How would you rate")
     await desk.hears("It is wrong", "Invoice")
 
@@ -204,7 +204,7 @@ async def test_an_out_of_office_reply_reopens_no_ticket(
     await desk.hears("It is late", "Order 7")
     [ticket] = await listed(desk.client)
     answer = await desk.answers(ticket, "We have sent it again")
-    await act(desk.client, ticket, "close")
+    await change(desk.client, ticket, status="closed")
     asked = await desk.gets("How would you rate")
     away = EmailMessage()
     away["From"], away["To"] = "Ann <ann@people.example>", "news@shop.example"

@@ -10,7 +10,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import Tenant
 
-from .conftest import Person, act, listed, post, refusal, said, told, virtual, whole
+from .conftest import Person, act, change, listed, post, refusal, said, told, virtual, whole
 
 
 async def test_what_was_said_in_both_is_in_one_and_the_other_leads_there(
@@ -92,7 +92,7 @@ async def test_a_ticket_is_open_where_the_other_ones_customer_waits(
 ) -> None:
     pending, closed, waiting = [await virtual(client) for _ in range(3)]
     await act(client, pending, "reply", text="Which one?")
-    await act(client, closed, "close")
+    await change(client, closed, status="closed")
     again = await act(client, waiting, "merge", into=pending["ticket_id"])
     other = await virtual(client)
 

@@ -17,12 +17,13 @@ from .conftest import (
     PLUGINS,
     Person,
     act,
+    change,
     listed,
+    messages_of,
     post,
     refusal,
     said,
     told,
-    whole,
 )
 
 
@@ -240,7 +241,7 @@ async def test_a_message_reopens_a_ticket_for_seven_days(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     clock.advance(days * DAY_S)
 
     await ann.write("Again")
@@ -260,7 +261,8 @@ async def test_messages_after_the_end_reopen_a_ticket_once(
     [ticket] = await listed(client)
 
     await asyncio.gather(
-        act(client, ticket, "close"), *(ann.write(f"more {number}") for number in range(4))
+        change(client, ticket, status="closed"),
+        *(ann.write(f"more {number}") for number in range(4)),
     )
     await ann.write("last")
 
@@ -323,7 +325,7 @@ async def test_a_changed_message_is_followed_and_what_it_said_is_kept(
     await ann.edit("m-other", "nobody's")
 
     [ticket] = await listed(client)
-    [message] = (await whole(client, ticket))["messages"]["data"]
+    [message] = (await messages_of(client, ticket))["data"]
     assert message["text"] == "My order is very late"
     assert [edit["text"] for edit in message["edits"]] == ["My ordr is late", "My order is late"]
     assert [edit["replaced_at"][:19] for edit in message["edits"]] == [
@@ -340,12 +342,12 @@ async def test_a_changed_text_leaves_files_alone_and_other_files_are_added(
     photo, other = (ReceivedFile("image", f"ref-{name}", f"{name}.jpg") for name in "ab")
     await ann.write("Broken", ref="m-1", files=(photo,))
     [ticket] = await listed(client)
-    [before] = (await whole(client, ticket))["messages"]["data"]
+    [before] = (await messages_of(client, ticket))["data"]
 
     await ann.edit("m-1", "It is broken", files=(photo,))
-    [same] = (await whole(client, ticket))["messages"]["data"]
+    [same] = (await messages_of(client, ticket))["data"]
     await ann.edit("m-1", "It is broken", files=(other,))
-    [after] = (await whole(client, ticket))["messages"]["data"]
+    [after] = (await messages_of(client, ticket))["data"]
 
     assert len(before["file_ids"]) == 1
     assert same["file_ids"] == before["file_ids"]
@@ -389,5 +391,5 @@ async def test_who_is_on_the_blocklist_changes_nothing_that_they_wrote_before(
 
     await ann.edit("m-1", "Spam", files=(ReceivedFile("image", "ref-a", "a.jpg"),))
 
-    [message] = (await whole(client, ticket))["messages"]["data"]
+    [message] = (await messages_of(client, ticket))["data"]
     assert (message["text"], message["edits"], message["file_ids"]) == ("Before", [], [])

@@ -19,7 +19,19 @@ from msgsvc_devkit.platforms.telegram import Person as TelegramPerson
 from tests.payloads import NAMES, PAYLOADS
 
 from . import platforms
-from .conftest import LIMITS, PLUGINS, Person, act, listed, post, said, told, virtual, whole
+from .conftest import (
+    LIMITS,
+    PLUGINS,
+    Person,
+    act,
+    change,
+    listed,
+    messages_of,
+    post,
+    said,
+    told,
+    virtual,
+)
 
 #: As much of a picture as it takes to be recognised.
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(200)
@@ -69,7 +81,7 @@ class Desk:
         tickets = await listed(self.client)
         if not tickets:
             return []
-        messages = (await whole(self.client, tickets[0]))["messages"]["data"]
+        messages = (await messages_of(self.client, tickets[0]))["data"]
         return [file_id for message in messages for file_id in message["file_ids"]]
 
     async def says_all(self, texts: Sequence[str]) -> None:
@@ -141,12 +153,12 @@ async def test_a_tickets_whole_life(desk: Desk) -> None:
         ticket, ann, text="It comes **today**", format="markdown", status="closed"
     )
     await desk.hears(ann, "Thank you!")
-    await act(desk.client, ticket, "close")
+    await change(desk.client, ticket, status="closed")
 
     assert "today" in shown
     assert "Ask the courier" not in await ann.shown()
-    final = await whole(desk.client, ticket)
-    assert [message["author"] for message in reversed(final["messages"]["data"])] == [
+    final = await messages_of(desk.client, ticket)
+    assert [message["author"] for message in reversed(final["data"])] == [
         "customer",
         "agent",
         "customer",
@@ -156,7 +168,7 @@ async def test_a_tickets_whole_life(desk: Desk) -> None:
     ]
     assert [
         message["delivery"]["status"]
-        for message in final["messages"]["data"]
+        for message in final["data"]
         if message["delivery"] is not None
     ] == ["sent", "sent"]
     assert await told(desk.client, "author", "from", "to", "number") == [
@@ -204,9 +216,7 @@ async def test_files_go_both_ways_and_changes_are_followed(desk: Desk) -> None:
     assert content.content == PNG
     assert await desk.files() == [file["file_id"], file["file_id"]]
     [message] = [
-        one
-        for one in (await whole(desk.client, "1"))["messages"]["data"]
-        if one["author"] == "customer"
+        one for one in (await messages_of(desk.client, "1"))["data"] if one["author"] == "customer"
     ]
     assert [edit["text"] for edit in message["edits"]] == ["It came brokn"]
     assert len(person.messages) == known + 1
@@ -272,7 +282,7 @@ async def test_names_and_file_names_are_kept_as_texts(
         assert answer.headers["content-type"].startswith("application/json")
         found = answer.json()
         assert (found["customer_name"], found["subject"]) == (payload, payload)
-        assert found["messages"]["data"][0]["text"] == payload
+        assert [one["text"] for one in (await messages_of(client, ticket))["data"]] == [payload]
         assert (theirs["customer_name"], theirs["channel"]) == (payload, "messenger_a")
         assert await said(client, theirs) == [payload]
 

@@ -10,7 +10,19 @@ from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .chats import Agent, hire
-from .conftest import LIMITS, PLUGINS, Person, act, listed, pass_time, post, said, told, whole
+from .conftest import (
+    LIMITS,
+    PLUGINS,
+    Person,
+    act,
+    change,
+    listed,
+    pass_time,
+    post,
+    said,
+    told,
+    whole,
+)
 
 QUESTION = "Shop closed your question #1."
 
@@ -26,7 +38,7 @@ async def closed(client: httpx2.AsyncClient, customer: Agent, ann_id: str) -> st
     """The id of her ticket, which was just closed."""
     await customer.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     await settled(customer.service)
     return str(ticket["ticket_id"])
 
@@ -105,7 +117,7 @@ async def test_a_message_instead_of_a_score_opens_the_ticket_and_the_old_buttons
     await customer.write("It is not solved")
     notice = await customer.press("1")
     open_ = await whole(client, closed)
-    await act(client, open_, "close")
+    await change(client, open_, status="closed")
     await settled(customer.service)
     await customer.press("3")
     await customer.press("Skip")
@@ -121,7 +133,7 @@ async def test_who_has_rated_is_not_asked_again(
     await customer.press("5")
     await customer.press("Skip")
     await customer.write("One more question")
-    await act(client, await whole(client, closed), "close")
+    await change(client, await whole(client, closed), status="closed")
     await settled(customer.service)
 
     assert len([text for text in customer.texts if text.startswith(QUESTION)]) == 1
@@ -170,7 +182,7 @@ async def test_a_merged_and_a_virtual_ticket_are_not_asked_about(
     second = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Help again")
     virtual = await post(client, "/v1/tickets", channel="virtual", text="Help")
     await act(client, first, "merge", into=second["ticket_id"])
-    await act(client, virtual, "close")
+    await change(client, virtual, status="closed")
     await settled(customer.service)
 
     assert [text for text in customer.texts if "closed your question" in text] == []
@@ -187,7 +199,7 @@ async def test_nobody_is_asked_where_the_setting_says_so(
     await there.subscribe(tenant.client)
     await there.write("Help")
 
-    await act(tenant.client, (await listed(tenant.client))[0], "close")
+    await change(tenant.client, (await listed(tenant.client))[0], status="closed")
     await settled(service)
 
     assert [text for text in there.texts if "closed" in text] == []
@@ -224,7 +236,7 @@ async def test_what_is_asked_after_a_rating_is_answered_in_the_ticket(
     client: httpx2.AsyncClient, customer: Agent, closed: str, clock: FakeClock
 ) -> None:
     await customer.press("2")
-    await act(client, {"ticket_id": closed}, "status", status="open")
+    await change(client, {"ticket_id": closed}, status="open")
     await act(client, {"ticket_id": closed}, "reply", text="What went wrong?")
     await settled(customer.service)
     await customer.write("It is still broken")
@@ -243,7 +255,7 @@ async def test_who_is_on_the_blocklist_is_not_asked(
     await client.put(f"/v1/tickets/blocklist/{ann_id}", json={})
     shown = len(customer.messages)
 
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     await settled(customer.service)
 
     assert len(customer.messages) == shown

@@ -17,6 +17,7 @@ from .conftest import (
     PLUGINS,
     Person,
     act,
+    change,
     listed,
     pass_time,
     refusal,
@@ -151,7 +152,7 @@ async def test_tickets_that_were_there_before_are_due_from_the_settings_on(
 ) -> None:
     waiting, answered, closed = [await virtual(client) for _ in range(3)]
     await act(client, answered, "reply", text="Yes")
-    await act(client, closed, "close")
+    await change(client, closed, status="closed")
     clock.advance(DAY_S)
     before = [one["due_at"] for one in await listed(client)]
     await set_sla(client, service, normal=CALENDAR)
@@ -172,8 +173,8 @@ async def test_closing_snoozing_merging_and_erasing_end_what_is_due(
     await set_sla(client, service, normal=CALENDAR)
     closed, aside, merged, into = [await virtual(client) for _ in range(4)]
     await ann.write("Erase me")
-    await act(client, closed, "close")
-    snoozed = await act(client, aside, "snooze", until=later(clock, DAY_S))
+    await change(client, closed, status="closed")
+    snoozed = await change(client, aside, snoozed_until=later(clock, DAY_S))
     await act(client, merged, "merge", into=str(into["number"]))
     await client.delete(f"/v1/subscribers/{ann_id}?erase=true")
     await settled(service)
@@ -265,7 +266,7 @@ async def test_each_run_of_a_target_counts_once_on_the_day_of_its_end(
     await set_sla(client, service, normal=CALENDAR)
     kept, late, closed = [await virtual(client) for _ in range(3)]
     await act(client, kept, "reply", text="On its way")
-    await act(client, closed, "close")
+    await change(client, closed, status="closed")
     await pass_time(service, clock, HOUR_S)
     before = await shares(client)
     await act(client, late, "reply", text="Sorry")

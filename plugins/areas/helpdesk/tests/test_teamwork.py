@@ -12,7 +12,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
-from .conftest import LIMITS, PLUGINS, MakeMember, act, post, told, virtual, whole
+from .conftest import LIMITS, PLUGINS, MakeMember, act, change, post, told, virtual, whole
 
 MakeTenant = Callable[..., Awaitable[Tenant]]
 
@@ -53,9 +53,9 @@ async def test_the_least_busy_agent_gets_the_next_ticket(
     first = await virtual(client, assignee_id=mia)
     await virtual(client, assignee_id=mia)
     second, third = await virtual(client), await virtual(client)
-    await act(client, first, "close")
+    await change(client, first, status="closed")
     for ticket in (second, third):
-        await act(client, ticket, "close")
+        await change(client, ticket, status="closed")
     fourth = await virtual(client)
 
     assert [second["assignee_id"], third["assignee_id"]] == [kim, kim]
@@ -84,7 +84,7 @@ async def test_a_ticket_that_is_reopened_unassigned_is_assigned_with_it(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
     ticket = await virtual(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     mia = await member("Mia")
     await put(client, "/v1/tickets/settings", assignment="least_busy")
     await act(client, ticket, "customer-reply", text="Still there?")

@@ -16,7 +16,7 @@ from msgsvc_devkit.platforms.telegram import FakeTelegram
 from msgsvc_devkit.platforms.telegram import Person as TelegramPerson
 from msgsvc_telegram import plugin as telegram_plugin
 
-from .conftest import DAY_S, LIMITS, PLUGINS, Person, act, listed, post, said, whole
+from .conftest import DAY_S, LIMITS, PLUGINS, Person, act, change, listed, post, said, whole
 
 pytestmark = pytest.mark.both_databases
 
@@ -43,7 +43,7 @@ async def test_a_ticket_gets_a_thread_in_which_both_sides_write(
     [ticket] = await listed(client)
     await act(client, ticket, "reply", text="Which one?")
     await ann.write("Number 7", thread="t1")
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     await settled(service)
 
     assert bot.opened == [(ann.chat_id, "#1 My order is late")]
@@ -84,7 +84,7 @@ async def test_a_thread_goes_on_as_a_new_ticket_when_its_own_is_long_closed(
 ) -> None:
     await ann.write("My parcel")
     [first] = await listed(client)
-    await act(client, first, "close")
+    await change(client, first, status="closed")
     clock.advance(8 * DAY_S)
     await ann.write("Another one", thread="t1")
     second = (await listed(client))[0]
@@ -173,7 +173,7 @@ async def test_a_comment_on_a_rating_is_what_is_written_in_its_thread(
     await ann.write("My invoice", thread="own")
     second, first = await listed(client)
     for ticket in (second, first):
-        await act(client, ticket, "close")
+        await change(client, ticket, status="closed")
         await settled(service)
         await rate(ann, "5")
     await ann.write("A new question", thread="another")
@@ -191,7 +191,7 @@ async def test_a_question_in_the_thread_of_another_ticket_is_no_comment(
     await ann.write("My parcel")
     await ann.write("My invoice", thread="own")
     second, first = await listed(client)
-    await act(client, first, "close")
+    await change(client, first, status="closed")
     await settled(service)
     await rate(ann, "5")
     await ann.write("It is wrong", thread="own")
@@ -334,7 +334,7 @@ async def test_on_telegram_a_ticket_has_its_topic(shop: Shop) -> None:
     answered = await ann.wait_for("Which one?")
     await ann.write("Number 7", topic=topic)
     await shop.heard(1, "My order is late", "Which one?", "Number 7")
-    await act(shop.client, ticket, "close")
+    await change(shop.client, ticket, status="closed")
     asked = await ann.wait_for("How would you rate")
     await ann.press("5", asked)
     await ann.wait_for("You rated 5 of 5")

@@ -16,7 +16,9 @@ from .conftest import (
     PLUGINS,
     MakeMember,
     act,
+    change,
     listed,
+    messages_of,
     post,
     refusal,
     said,
@@ -40,8 +42,9 @@ async def test_a_virtual_customer_is_kept_as_the_project_knows_them(
     )
 
     found = await whole(client, ticket)
-    messages = found.pop("messages")
-    assert (found.pop("sla"), found) == ([], ticket)
+    messages = await messages_of(client, ticket)
+    assert found == ticket
+    assert ticket["sla"] == []
     assert (ticket["channel"], ticket["subscriber_id"], ticket["source"]) == (
         "virtual",
         None,
@@ -115,7 +118,7 @@ async def test_lists_keep_to_their_filters_and_go_on_by_cursor(
     clock.advance(60)
     two = await virtual(client, assignee_id=mia)
     three = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Hi")
-    await act(client, three, "close")
+    await change(client, three, status="closed")
 
     async def numbers(**query: Any) -> list[int]:
         return [ticket["number"] for ticket in await listed(client, **query)]
@@ -145,8 +148,8 @@ async def test_a_tickets_messages_come_in_pages(client: httpx2.AsyncClient) -> N
     for number in range(1, 5):
         await act(client, ticket, "customer-reply", text=str(number))
 
-    first = (await whole(client, ticket, limit=3))["messages"]
-    rest = (await whole(client, ticket, limit=3, cursor=first["next_cursor"]))["messages"]
+    first = await messages_of(client, ticket, limit=3)
+    rest = await messages_of(client, ticket, limit=3, cursor=first["next_cursor"])
 
     assert [message["text"] for message in first["data"]] == ["4", "3", "2"]
     assert [message["text"] for message in rest["data"]] == ["1", "0"]
@@ -168,10 +171,10 @@ async def test_a_virtual_customer_goes_on_by_the_api_and_others_by_their_messeng
 ) -> None:
     ticket = await virtual(client, "Help", name="Dora", email="dora@example.com")
     theirs = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Hi")
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
 
     reopened = await act(client, ticket, "customer-reply", text="Not yet")
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
     clock.advance(8 * DAY_S)
     anew = await act(client, ticket, "customer-reply", text="Once more")
 
@@ -189,18 +192,21 @@ async def test_what_changes_nothing_is_told_of_by_nothing(
 ) -> None:
     ticket = await virtual(client)
     mia = await member("Mia")
-    for action, body in (
-        ("status", {"status": "pending"}),
-        ("priority", {"priority": "low"}),
-        ("tags", {"tags": ["a"]}),
-        ("assign", {"assignee_id": mia}),
-        ("close", {}),
-    ):
-        once = await act(client, ticket, action, **body)
-        twice = await act(client, ticket, action, **body)
+    changes: tuple[dict[str, Any], ...] = (
+        {"status": "pending"},
+        {"priority": "low"},
+        {"tags": ["a"]},
+        {"assignee_id": mia},
+        {"status": "closed"},
+        {"snoozed_until": None},
+        {},
+    )
+    for changed in changes:
+        once = await change(client, ticket, **changed)
+        twice = await change(client, ticket, **changed)
         assert once == twice
 
-    final = await act(client, ticket, "assign", assignee_id=None)
+    final = await change(client, ticket, assignee_id=None)
 
     assert (final["priority"], final["tags"], final["assignee_id"]) == ("low", ["a"], None)
     assert await told(client, "assignee_id") == [
@@ -213,6 +219,70 @@ async def test_what_changes_nothing_is_told_of_by_nothing(
     ]
 
 
+async def test_one_request_changes_several_fields_or_none(
+    client: httpx2.AsyncClient, member: MakeMember
+) -> None:
+    ticket = await virtual(client)
+    mia = await member("Mia")
+    path = f"/v1/tickets/{ticket['ticket_id']}"
+    changes = {"status": "closed", "priority": "high", "assignee_id": mia, "tags": ["b", "a"]}
+
+    refused = await client.patch(path, json={**changes, "assignee_id": "mem_no"})
+    before = await whole(client, ticket)
+    changed = await change(client, ticket, **changes)
+
+    assert (refusal(refused), before) == ((404, "not_found"), ticket)
+    assert {name: changed[name] for name in changes} == {**changes, "tags": ["a", "b"]}
+    assert await told(client, "status", "priority", "assignee_id") == [
+        ("ticket.created", "open", "normal", None),
+        ("ticket.assigned", "open", "high", mia),
+        ("ticket.status_changed", "closed", "high", mia),
+        ("ticket.closed", "closed", "high", mia),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"status": None}, "status"),
+        ({"priority": None}, "priority"),
+        ({"tags": None}, "tags"),
+        ({"status": "done"}, "status"),
+        ({"only_if_unassigned": True}, "only_if_unassigned"),
+        ({"only_if_unassigned": True, "assignee_id": None}, "only_if_unassigned"),
+        ({"status": "open", "snoozed_until": "2030-01-01T00:00:00Z"}, "snoozed_until"),
+    ],
+)
+async def test_changes_that_make_no_sense_are_refused(
+    client: httpx2.AsyncClient, body: dict[str, Any], named: str
+) -> None:
+    ticket = await virtual(client)
+
+    answer = await client.patch(f"/v1/tickets/{ticket['ticket_id']}", json=body)
+
+    assert refusal(answer) == (400, "validation_failed")
+    assert answer.json()["error"].startswith(named)
+    assert await whole(client, ticket) == ticket
+
+
+async def test_a_tag_is_added_and_removed_by_its_path(client: httpx2.AsyncClient) -> None:
+    ticket = await virtual(client, tags=["phone"])
+    path = f"/v1/tickets/{ticket['ticket_id']}/tags"
+
+    added = [await client.put(f"{path}/{name}") for name in ("vip", "vip", "late%20parcel")]
+    removed = [await client.delete(f"{path}/{name}") for name in ("phone", "phone")]
+    wrong = await client.put(f"{path}/a%2Cb")
+
+    assert [answer.json()["tags"] for answer in added] == [
+        ["phone", "vip"],
+        ["phone", "vip"],
+        ["late parcel", "phone", "vip"],
+    ]
+    assert [(answer.status_code, answer.content) for answer in removed] == [(204, b"")] * 2
+    assert (await whole(client, ticket))["tags"] == ["late parcel", "vip"]
+    assert refusal(wrong) == (400, "validation_failed")
+
+
 async def test_only_those_who_answer_customers_get_tickets(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
@@ -220,8 +290,8 @@ async def test_only_those_who_answer_customers_get_tickets(
     vic = await member("Vic", role="viewer")
     path = f"/v1/tickets/{ticket['ticket_id']}"
 
-    viewer = await client.post(f"{path}/assign", json={"assignee_id": vic})
-    unknown = await client.post(f"{path}/assign", json={"assignee_id": "mem_no"})
+    viewer = await client.patch(path, json={"assignee_id": vic})
+    unknown = await client.patch(path, json={"assignee_id": "mem_no"})
     speaking = await client.post(f"{path}/reply", json={"text": "Hi", "member_id": vic})
 
     assert refusal(viewer) == (400, "validation_failed")
@@ -239,8 +309,8 @@ async def test_the_first_of_those_who_take_a_ticket_at_once_has_it(
 
     answers = await asyncio.gather(
         *(
-            client.post(
-                f"/v1/tickets/{ticket['ticket_id']}/assign",
+            client.patch(
+                f"/v1/tickets/{ticket['ticket_id']}",
                 json={"assignee_id": agent, "only_if_unassigned": True},
             )
             for agent in agents

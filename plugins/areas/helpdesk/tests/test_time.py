@@ -20,6 +20,7 @@ from .conftest import (
     PLUGINS,
     Person,
     act,
+    change,
     listed,
     pass_time,
     post,
@@ -50,7 +51,7 @@ async def test_a_ticket_that_is_put_aside_is_opened_at_its_time_once(
     ticket = await virtual(client)
     await act(client, ticket, "reply", text="On Monday")
 
-    put_aside = await act(client, ticket, "snooze", until=later(clock, 2 * HOUR_S))
+    put_aside = await change(client, ticket, snoozed_until=later(clock, 2 * HOUR_S))
     await pass_time(service, clock, HOUR_S)
     meanwhile = await whole(client, ticket)
     await pass_time(service, clock, HOUR_S)
@@ -72,7 +73,7 @@ async def test_a_ticket_that_is_put_aside_is_opened_by_the_customers_message(
 ) -> None:
     await ann.write("Help")
     [ticket] = await listed(client)
-    await act(client, ticket, "snooze", until=later(clock, DAY_S))
+    await change(client, ticket, snoozed_until=later(clock, DAY_S))
 
     await ann.write("It is urgent")
     await pass_time(service, clock, DAY_S)
@@ -87,9 +88,9 @@ async def test_another_time_moves_a_snooze_without_a_word(
     client: httpx2.AsyncClient, clock: FakeClock
 ) -> None:
     ticket = await virtual(client)
-    first = await act(client, ticket, "snooze", until=later(clock, HOUR_S))
+    first = await change(client, ticket, snoozed_until=later(clock, HOUR_S))
 
-    second = await act(client, ticket, "snooze", until=later(clock, 2 * HOUR_S))
+    second = await change(client, ticket, snoozed_until=later(clock, 2 * HOUR_S))
 
     assert second["snoozed_until"] > first["snoozed_until"]
     assert (await told(client)).count("ticket.status_changed") == 1
@@ -101,8 +102,8 @@ async def test_a_snooze_ends_in_time_to_come(
 ) -> None:
     ticket = await virtual(client)
 
-    answer = await client.post(
-        f"/v1/tickets/{ticket['ticket_id']}/snooze", json={"until": later(clock, seconds)}
+    answer = await client.patch(
+        f"/v1/tickets/{ticket['ticket_id']}", json={"snoozed_until": later(clock, seconds)}
     )
 
     assert refusal(answer) == (400, "validation_failed")
@@ -113,13 +114,32 @@ async def test_what_is_closed_is_not_put_aside(
     client: httpx2.AsyncClient, clock: FakeClock
 ) -> None:
     ticket = await virtual(client)
-    await act(client, ticket, "close")
+    await change(client, ticket, status="closed")
 
-    answer = await client.post(
-        f"/v1/tickets/{ticket['ticket_id']}/snooze", json={"until": later(clock, 60)}
-    )
+    path = f"/v1/tickets/{ticket['ticket_id']}"
+    timed = await client.patch(path, json={"snoozed_until": later(clock, 60)})
+    untimed = await client.patch(path, json={"status": "snoozed"})
 
-    assert refusal(answer) == (409, "conflict")
+    assert refusal(timed) == refusal(untimed) == (409, "conflict")
+
+
+async def test_a_snooze_without_a_time_ends_when_the_customer_writes(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
+) -> None:
+    await ann.write("Help")
+    [ticket] = await listed(client)
+    snoozed = await change(client, ticket, status="snoozed")
+    await pass_time(service, clock, 5 * DAY_S)
+    later_on = await whole(client, ticket)
+    timed = await change(client, ticket, snoozed_until=later(clock, DAY_S))
+    kept = await change(client, ticket, status="snoozed")
+    untimed = await change(client, ticket, snoozed_until=None)
+    await ann.write("Hello?")
+
+    for one in (snoozed, later_on, untimed):
+        assert (one["status"], one["snoozed_until"]) == ("snoozed", None)
+    assert kept["snoozed_until"] == timed["snoozed_until"] is not None
+    assert (await whole(client, ticket))["status"] == "open"
 
 
 async def test_an_unanswered_customer_is_told_of_once_in_each_time_of_waiting(
@@ -152,8 +172,8 @@ async def test_notes_answer_nobody_and_closed_or_put_aside_tickets_wait_in_silen
 ) -> None:
     noted, closed, aside = [await virtual(client) for _ in range(3)]
     await act(client, noted, "reply", text="Who knows this?", internal=True)
-    await act(client, closed, "close")
-    await act(client, aside, "snooze", until=later(clock, 2 * DAY_S))
+    await change(client, closed, status="closed")
+    await change(client, aside, snoozed_until=later(clock, 2 * DAY_S))
 
     await pass_time(service, clock, DAY_S)
     after_a_day = await told(client, "number")
@@ -175,7 +195,7 @@ async def test_two_machines_that_look_at_once_tell_once(
     tenant: Tenant = await make_tenant(one)
     for _ in range(5):
         aside = await virtual(tenant.client)
-        await act(tenant.client, aside, "snooze", until=later(clock, DAY_S / 2))
+        await change(tenant.client, aside, snoozed_until=later(clock, DAY_S / 2))
 
     clock.advance(DAY_S)
     await asyncio.gather(settled(one), settled(two))
@@ -233,8 +253,8 @@ async def test_times_are_kept_for_each_ticket_and_as_percentiles(
         await act(client, ticket, "reply", text="And again", status="open")
     clock.advance(1400)
     for ticket in tickets[:4]:
-        await act(client, ticket, "close")
-    reopened = await act(client, tickets[3], "status", status="open")
+        await change(client, ticket, status="closed")
+    reopened = await change(client, tickets[3], status="open")
 
     first = await whole(client, tickets[0])
     stats = (await client.get("/v1/tickets/stats", params={"since": since})).json()
@@ -289,7 +309,7 @@ async def test_what_was_said_lately_stays_with_the_old_ticket_that_it_was_merged
     )
     client = (await make_tenant(service)).client
     old = await virtual(client, "Long ago")
-    await act(client, old, "close")
+    await change(client, old, status="closed")
     await pass_time(service, clock, 29 * DAY_S)
     late = await virtual(client, "Today")
     await act(client, late, "merge", into=old["ticket_id"])
@@ -316,8 +336,8 @@ async def test_tickets_go_so_long_after_their_end_and_their_files_with_them(
     file_id = stored.json()["file_id"]
     old, reopened, kept = [await virtual(client, file_ids=[file_id][:one]) for one in (1, 0, 0)]
     for ticket in (old, reopened):
-        await act(client, ticket, "close")
-    await act(client, reopened, "status", status="open")
+        await change(client, ticket, status="closed")
+    await change(client, reopened, status="open")
 
     await pass_time(service, clock, 29 * DAY_S)
     before = [ticket["number"] for ticket in await listed(client)]

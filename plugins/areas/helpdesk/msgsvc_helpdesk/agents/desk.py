@@ -266,5 +266,5 @@ def _state(ticket: Ticket, member_id: str) -> str:
     if ticket.assignee_id not in {None, member_id}:
         return f"taken:{ticket.assignee_id}"
     if ticket.status == "snoozed":
-        return f"snoozed:{ticket.snoozed_until_ms}"
+        return f"snoozed:{ticket.snoozed_until_ms or ''}"
     return FRESH

@@ -122,7 +122,7 @@ def state(
         "taken": lambda: _("Assigned to {agent}.", agent=who),
         "closed": lambda: _("Closed."),
         "merged": lambda: _("Merged into another ticket."),
-        "snoozed": lambda: _("Snoozed until {time}.", time=to_rfc3339(int(value or 0))),
+        "snoozed": lambda: _snoozed(value, _),
     }[kind]()
     buttons: tuple[tuple[Button, ...], ...] = ()
     if kind == "snoozed":
@@ -130,6 +130,12 @@ def state(
     if kind == "closed":
         buttons = ((button(_("Reopen"), "reopen", ticket.ticket_id),),)
     return _messages(head(ticket, _), words, said, buttons)
+
+
+def _snoozed(until_ms: str, _: Translate) -> str:
+    if not until_ms:
+        return _("Snoozed until the customer writes.")
+    return _("Snoozed until {time}.", time=to_rfc3339(int(until_ms)))
 
 
 def _messages(

@@ -15,14 +15,10 @@ from msgsvc_helpdesk.dashboard.inbox import FILTERS, TicketList
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
-    AssignBody,
     MergeBody,
-    PriorityBody,
     ReplyBody,
-    SnoozeBody,
-    StatusBody,
     Ticket,
-    TicketTagsBody,
+    UpdateTicketBody,
 )
 from msgsvc_helpdesk.service import Tickets
 
@@ -93,10 +89,8 @@ async def assign(
     """Assigns the ticket to a member, to the current one (`me`), or unassigns it."""
     ticket, actor = await _begun(page, tickets, members)
     whom = page.form.text("assignee_id")
-    wanted = validate(
-        AssignBody, {"assignee_id": actor.member_id if whom == "me" else whom or None}
-    )
-    await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
+    assignee_id = actor.member_id if whom == "me" else whom or None
+    wanted = await _change(page, tickets, ticket, actor, assignee_id=assignee_id)
     page.note(assignee_id=wanted.assignee_id)
     if page.fragment == SAVED:
         values = await _in_place(page, ticket, tickets, listing)
@@ -117,10 +111,9 @@ async def assign(
 )
 async def status(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     ticket, actor = await _begun(page, tickets, members)
-    wanted = validate(StatusBody, {"status": page.form.text("status")}).status
-    await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
-    page.note(status=wanted)
-    if wanted == "closed":
+    wanted = await _change(page, tickets, ticket, actor, status=page.form.text("status"))
+    page.note(status=wanted.status)
+    if wanted.status == "closed":
         return _back(page, ticket, page._("The ticket is closed."))
     return _back(page, ticket, page._("Saved."))
 
@@ -134,9 +127,8 @@ async def status(page: PageContext, tickets: Tickets, members: Members) -> Redir
 async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Members) -> Redirect:
     """Snoozes the ticket for a while, or until a time in the reader's time zone."""
     ticket, actor = await _begun(page, tickets, members)
-    until = _until(page, clock)
-    wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
-    await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    until = to_rfc3339(round(_until(page, clock).timestamp() * 1000))
+    await _change(page, tickets, ticket, actor, snoozed_until=until)
     return _back(page, ticket, page._("The ticket is snoozed."))
 
 
@@ -150,9 +142,8 @@ async def priority(
     page: PageContext, tickets: Tickets, members: Members, listing: TicketList
 ) -> Redirect | Render:
     ticket, actor = await _begun(page, tickets, members)
-    wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
-    await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
-    page.note(priority=wanted)
+    wanted = await _change(page, tickets, ticket, actor, priority=page.form.text("priority"))
+    page.note(priority=wanted.priority)
     if page.fragment == SAVED:
         return Render(
             "saved.html", {**await _in_place(page, ticket, tickets, listing), "notice": ""}
@@ -170,8 +161,7 @@ async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirec
     """The tags as one text, with commas between them."""
     ticket, actor = await _begun(page, tickets, members)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
-    wanted = validate(TicketTagsBody, {"tags": [tag for tag in named if tag]}).tags
-    await tickets.set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
+    await _change(page, tickets, ticket, actor, tags=[tag for tag in named if tag])
     return _back(page, ticket, page._("Saved."))
 
 
@@ -230,6 +220,15 @@ async def _begun(page: PageContext, tickets: Tickets, members: Members) -> tuple
     return found, Actor("agent", member.member_id)
 
 
+async def _change(
+    page: PageContext, tickets: Tickets, ticket: Ticket, actor: Actor, **changes: Any
+) -> UpdateTicketBody:
+    """Changes the ticket as the API does; returns what was asked for. Raises `ValidationFailed`."""
+    wanted = validate(UpdateTicketBody, changes)
+    await tickets.update(page.tx, page.project_id, ticket.ticket_id, wanted.to_update(), actor)
+    return wanted
+
+
 async def _check_seen(
     page: PageContext, ticket: Ticket, actor: Actor, tickets: Tickets, members: Members
 ) -> None:
@@ -285,6 +284,6 @@ def _until(page: PageContext, clock: Clock) -> datetime:
     if days is not None:
         return (now + timedelta(days=days)).replace(hour=MORNING, minute=0, second=0, microsecond=0)
     try:
-        return datetime.fromisoformat(page.form.text("until")).replace(tzinfo=page.timezone)
+        return datetime.fromisoformat(page.form.text("snoozed_until")).replace(tzinfo=page.timezone)
     except ValueError:
         raise ValidationFailed(page._("Choose how long to snooze the ticket.")) from None

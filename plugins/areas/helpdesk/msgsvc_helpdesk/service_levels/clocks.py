@@ -58,8 +58,18 @@ class SlaClocks:
 
     async def of(self, tx: Tx, project_id: str, ticket_id: str) -> list[SlaClock]:
         """The clocks of a ticket, in the order of the targets."""
-        clocks = await store.list_clocks(tx, project_id, ticket_id)
-        return [clocks[target] for target in TARGETS if target in clocks]
+        clocks = await self.of_each(tx, project_id, [ticket_id])
+        return clocks.get(ticket_id, [])
+
+    async def of_each(
+        self, tx: Tx, project_id: str, ticket_ids: Sequence[str]
+    ) -> dict[str, list[SlaClock]]:
+        """The clocks of tickets that have some, in the order of the targets, by ticket."""
+        found = await store.list_clocks_of_each(tx, project_id, ticket_ids)
+        return {
+            ticket_id: [clocks[target] for target in TARGETS if target in clocks]
+            for ticket_id, clocks in found.items()
+        }
 
     async def due_within(self, tx: Tx, project_id: str, due: Due | None) -> DueWithin | None:
         """The times of a filter."""

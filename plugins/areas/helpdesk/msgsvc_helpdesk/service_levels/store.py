@@ -64,6 +64,25 @@ async def list_clocks(tx: Tx, project_id: str, ticket_id: str) -> dict[Target, S
     return {row["target"]: SlaClock(**{name: row[name] for name in _COLUMNS}) for row in rows}
 
 
+async def list_clocks_of_each(
+    tx: Tx, project_id: str, ticket_ids: Sequence[str]
+) -> dict[str, dict[Target, SlaClock]]:
+    """The clocks of tickets, by ticket and target."""
+    if not ticket_ids:
+        return {}
+    these, params = any_of("ticket_id", "tickets", ticket_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT ticket_id, {', '.join(_COLUMNS)} FROM helpdesk_sla_clocks"
+        f" WHERE project_id = :project_id AND {these}",
+        {"project_id": project_id, **params},
+    )
+    found: dict[str, dict[Target, SlaClock]] = {}
+    for row in rows:
+        clock = SlaClock(**{name: row[name] for name in _COLUMNS})
+        found.setdefault(row["ticket_id"], {})[clock.target] = clock
+    return found
+
+
 async def write_clock(tx: Tx, project_id: str, ticket_id: str, clock: SlaClock) -> None:
     """Puts a clock in place of that of its target; the ticket is locked."""
     names = ("project_id", "ticket_id", *_COLUMNS)

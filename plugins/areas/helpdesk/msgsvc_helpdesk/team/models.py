@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import Kept, Time
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.values import value_object
@@ -76,9 +77,10 @@ class AgentAnswer(ResponseModel):
 
 
 class AgentList(ResponseModel):
-    """The project's agents, oldest first."""
+    """A page of the project's agents, newest first."""
 
-    data: list[AgentAnswer] = Field(description="The agents.")
+    data: list[AgentAnswer] = Field(description="The agents of this page.")
+    next_cursor: NextCursor
 
 
 @value_object
@@ -120,6 +122,7 @@ class ViewerAnswer(ResponseModel):
 
 
 class ViewerList(ResponseModel):
-    """Who has a ticket open, last seen first."""
+    """A page of those who have a ticket open, the newest member first."""
 
-    data: list[ViewerAnswer] = Field(description="Those who were seen there just now.")
+    data: list[ViewerAnswer] = Field(description="Those of this page.")
+    next_cursor: NextCursor
