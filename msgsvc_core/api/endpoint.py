@@ -82,7 +82,7 @@ class RequestModel(BaseModel):
         )
 
     @classmethod
-    def rules(cls) -> list[str]:
+    def described_rules(cls) -> list[str]:
         """What JSON Schema can't say of a body: the docstrings of its validators over several fields."""
         found = cls.__pydantic_decorators__.model_validators.values()
         after = [inspect.getdoc(each.func) for each in found if each.info.mode == "after"]
@@ -93,7 +93,7 @@ class RequestModel(BaseModel):
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         shown = handler(schema)
-        if rules := cls.rules():
+        if rules := cls.described_rules():
             described = handler.resolve_ref_schema(shown)
             described["description"] = " ".join([described.get("description", ""), *rules]).strip()
         return shown

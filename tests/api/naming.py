@@ -377,8 +377,8 @@ KEPT_AS_GIVEN = {
     # Who is named and not there counts as skipped.
     "broadcast.audience.subscriber_ids",
     # Those of a ticket are its own.
-    "create_form.routes.to.tags",
-    "update_form.routes.to.tags",
+    "create_form.rules.to.tags",
+    "update_form.rules.to.tags",
     "subscribe_in_mini_app.tags",
     "subscribe_in_mini_app.external_id",
     # Labels of tickets are no tags of people.

@@ -1,4 +1,4 @@
-"""Where the routes of a form name resources, for `tests/api/naming.py`."""
+"""Where the rules of a form name resources, for `tests/api/naming.py`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ _FIELD = {"key": "name", "type": "text", "label": "Name"}
 
 
 def _beside(route: str, own: Resources) -> dict[str, Any]:
-    """What a form is asked for beside its routes. Links tell whether others have its slug, so it is
+    """What a form is asked for beside its rules. Links tell whether others have its slug, so it is
     one of the asker's own."""
     if route == "update_form":
         return {}
@@ -17,7 +17,7 @@ def _beside(route: str, own: Resources) -> dict[str, Any]:
 
 
 def _target(name: str, it: str, own: Resources) -> dict[str, Any]:
-    """Where a form's route leads: to who or what is named."""
+    """Where a form's rule leads: to who or what is named."""
     if name == "tag":
         return {"kind": "tag", "tag": it}
     if name == "tags":
@@ -26,11 +26,11 @@ def _target(name: str, it: str, own: Resources) -> dict[str, Any]:
     return {"kind": "subscriber", **whom}
 
 
-#: A body for every field of a route that names a resource.
+#: A body for every field of a rule that names a resource.
 FORM_BODIES: dict[str, Callable[[str, Resources], Any]] = {
-    f"{route}.routes.to.{name}": lambda it, own, name=name, route=route: {
+    f"{route}.rules.to.{name}": lambda it, own, name=name, route=route: {
         **_beside(route, own),
-        "routes": [{"to": _target(name, it, own)}],
+        "rules": [{"to": _target(name, it, own)}],
     }
     for route in ("create_form", "update_form")
     for name in ("subscriber_id", "external_id", "channel", "tag", "tags")

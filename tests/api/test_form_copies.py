@@ -52,7 +52,7 @@ async def form_to(tenant: Tenant, *targets: dict[str, Any]) -> str:
             {"key": "mail", "type": "email", "label": "E-mail"},
             {"key": "note", "type": "text", "label": "Note"},
         ],
-        "routes": [{"to": target} for target in targets],
+        "rules": [{"to": target} for target in targets],
     }
     answer = await tenant.client.post("/v1/forms", json=body)
     assert answer.status_code == 201, answer.text

@@ -18,7 +18,7 @@ FORM: dict[str, Any] = {
         {"key": "name", "type": "text", "label": "Name?", "required": True},
         {"key": "email", "type": "email", "label": "E-mail?", "required": True},
     ],
-    "routes": [{"to": {"kind": "ticket", "priority": "high", "subject": "A question"}}],
+    "rules": [{"to": {"kind": "ticket", "priority": "high", "subject": "A question"}}],
 }
 
 

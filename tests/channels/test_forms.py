@@ -40,7 +40,7 @@ FORM = {
     "slug": "twelve",
     "title": f"Twelve {MARKUP}",
     "fields": FIELDS,
-    "routes": [
+    "rules": [
         {
             "when": {"field": "kind", "op": "eq", "value": "person"},
             "to": {"kind": "next_field", "field": "email"},
@@ -124,8 +124,8 @@ async def test_twelve_questions_with_branches_a_restart_and_a_new_version(
     )
     await seen(phone, "Phone?")
     # Another version in the middle, which is not theirs.
-    changed = await tenant.client.put(
-        f"/v1/forms/{form['form_id']}", json={"fields": FIELDS[:1], "routes": []}
+    changed = await tenant.client.patch(
+        f"/v1/forms/{form['form_id']}", json={"fields": FIELDS[:1], "rules": []}
     )
     assert changed.status_code == 200, changed.text
     await service.stop()
@@ -171,6 +171,6 @@ async def test_twelve_questions_with_branches_a_restart_and_a_new_version(
         "why": MARKUP,
         "agree": True,
     }
-    assert [(lead["kind"], lead["status"]) for lead in kept["routes"]] == [("tag", "done")]
+    assert [(lead["kind"], lead["status"]) for lead in kept["rules"]] == [("tag", "completed")]
     assert not summary.marked_up
     assert "Ann *a* _b_ `c` [d](http://e) <b>f</b> &amp;" in summary.text

@@ -38,7 +38,7 @@ FORM: dict[str, Any] = {
             "min": 0,
         },
     ],
-    "routes": [
+    "rules": [
         {
             "when": {"field": "genre", "op": "eq", "value": "novels"},
             "to": {"kind": "next_field", "field": "books"},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.kernel.values import value_object
-from msgsvc_forms.models import RoutingResult, Submission
+from msgsvc_forms.models import RuleResult, Submission
 
 _THESE = "project_id = :project_id AND "
 
@@ -19,17 +19,17 @@ class Copy:
     kind: str
 
 
-async def insert(tx: Tx, submission: Submission, leads: Sequence[RoutingResult]) -> None:
+async def insert(tx: Tx, submission: Submission, results: Sequence[RuleResult]) -> None:
     rows = [
         {
             "project_id": submission.project_id,
             "submission_id": submission.submission_id,
-            "copy_id": lead.id,
-            "kind": lead.kind,
+            "copy_id": one.id,
+            "kind": one.kind,
             "subscriber_id": submission.subscriber_id,
         }
-        for lead in leads
-        if lead.id is not None
+        for one in results
+        if one.id is not None
     ]
     await tx.insert_many("forms_copies", rows)
 

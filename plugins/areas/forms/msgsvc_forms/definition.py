@@ -1,4 +1,4 @@
-"""The definition of a form's version: its fields and routes."""
+"""The definition of a form's version: its fields and rules."""
 
 import json
 import re
@@ -30,6 +30,9 @@ from msgsvc_forms.answers import WrongAnswer, read_answer
 from msgsvc_forms.fields import FieldKey, FormField
 
 Op = Literal["eq", "ne", "contains", "gt", "lt", "exists"]
+
+#: The name of `rules` in stored definitions.
+STORED_RULES = "routes"
 
 #: Fields of one form.
 MOST_FIELDS = 50
@@ -69,7 +72,7 @@ TITLE = "Heading of the form: one text for all, or texts by language."
 DESCRIPTION = "Text below the heading, in one or several languages; null for none."
 THANKS = "Text after submitting, in one or several languages; null for the service's own."
 FIELDS = "The 1-50 questions, in their order."
-ROUTES = "Where submissions go, each on its own; at most 40."
+RULES = "Where submissions go, each on its own; at most 40."
 ALLOWED_ORIGINS = 'Origins of the sites whose pages may submit it; `"*"` allows all.'
 REDIRECT_URL = (
     "Where a browser goes after submitting an HTML form; null for the service's page of thanks."
@@ -89,7 +92,7 @@ EXAMPLE_FIELDS: list[JsonValue] = [
         "options": ["morning", "evening"],
     },
 ]
-EXAMPLE_ROUTES: list[JsonValue] = [{"to": {"kind": "ticket", "priority": "high"}}]
+EXAMPLE_RULES: list[JsonValue] = [{"to": {"kind": "ticket", "priority": "high"}}]
 
 
 class Condition(RequestModel):
@@ -118,7 +121,7 @@ class Condition(RequestModel):
     )
 
 
-#: The text above the answers, in a route to people.
+#: The text above the answers, in a rule to people.
 TextAbove = Annotated[
     Annotated[Localized, visible(1000)] | None,
     Field(
@@ -225,7 +228,7 @@ Target = Annotated[
 ]
 
 
-class Route(RequestModel):
+class Rule(RequestModel):
     """Where a submission goes, if `when` holds or is left out."""
 
     model_config = ConfigDict(
@@ -247,7 +250,7 @@ class Route(RequestModel):
 
     @property
     def after(self) -> str | None:
-        """Of a route to the next field: the question after which it is looked at."""
+        """Of a rule to the next field: the question after which it is looked at."""
         if not isinstance(self.to, ToNextField):
             return None
         return self.to.after or (self.when.field if self.when is not None else None)
@@ -264,7 +267,7 @@ class Definition(RequestModel):
         None, description=THANKS, examples=["Thank you! We will call soon."]
     )
     fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS, description=FIELDS)
-    routes: list[Route] = Field(default_factory=list, description=ROUTES)
+    rules: list[Rule] = Field(default_factory=list, description=RULES)
     allowed_origins: list[Origin] = Field(
         default_factory=list, max_length=50, description=ALLOWED_ORIGINS
     )
@@ -275,16 +278,16 @@ class Definition(RequestModel):
 
     @model_validator(mode="after")
     def _whole(self) -> "Definition":
-        """Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+        """Keys of fields differ. Rules name fields of the form; one to the next field leads forward, and
         its condition is about a field that was asked before."""
         keys = [field.key for field in self.fields]
         for number, key in enumerate(keys):
             if key in keys[:number]:
                 raise wrong_field("fields", "the key {key!r} stands twice", key=key)
-        for number, route in enumerate(self.routes):
-            if (problem := self._route_problem(route)) is not None:
+        for number, rule in enumerate(self.rules):
+            if (problem := self._rule_problem(rule)) is not None:
                 where, why = problem
-                raise wrong_field(f"routes[{number}].{where}", why)
+                raise wrong_field(f"rules[{number}].{where}", why)
         return self
 
     def field(self, key: str) -> FormField | None:
@@ -295,19 +298,22 @@ class Definition(RequestModel):
         return next(number for number, field in enumerate(self.fields) if field.key == key)
 
     def to_column(self) -> str:
-        return to_json(self.model_dump(mode="json", exclude_unset=True))
+        content = self.model_dump(mode="json", exclude_unset=True)
+        if "rules" in content:
+            content[STORED_RULES] = content.pop("rules")
+        return to_json(content)
 
-    def _route_problem(self, route: Route) -> tuple[str, InvalidValue] | None:
-        """Which field of a route is wrong, and why."""
-        if route.when is not None and (problem := self._condition_problem(route.when)) is not None:
+    def _rule_problem(self, rule: Rule) -> tuple[str, InvalidValue] | None:
+        """Which field of a rule is wrong, and why."""
+        if rule.when is not None and (problem := self._condition_problem(rule.when)) is not None:
             return f"when.{problem[0]}", problem[1]
-        if not isinstance(route.to, ToNextField):
+        if not isinstance(rule.to, ToNextField):
             return None
-        return self._way_problem(route, route.to)
+        return self._way_problem(rule, rule.to)
 
-    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, InvalidValue] | None:
-        """The same of a route to the next field: it leads forward, by what is known there."""
-        after = route.after
+    def _way_problem(self, rule: Rule, to: ToNextField) -> tuple[str, InvalidValue] | None:
+        """The same of a rule to the next field: it leads forward, by what is known there."""
+        after = rule.after
         if after is None:
             return "to.after", InvalidValue("is required without when")
         for name, key in (("to.after", after), ("to.field", to.field)):
@@ -315,7 +321,7 @@ class Definition(RequestModel):
                 return name, InvalidValue("there is no field {key!r}", key=key)
         if to.field is not None and self.position(to.field) <= self.position(after):
             return "to.field", InvalidValue("must come later than {key!r}", key=after)
-        looked_at = route.when.field if route.when is not None else after
+        looked_at = rule.when.field if rule.when is not None else after
         is_known = self.position(looked_at) <= self.position(after)
         return (
             None
@@ -365,6 +371,8 @@ def comparable(field: FormField, value: Any) -> Any:
 def read_definition(column: str) -> Definition:
     """Parses a stored definition; cached by its text, so that none can be stale."""
     kept = json.loads(column)
+    if STORED_RULES in kept:
+        kept["rules"] = kept.pop(STORED_RULES)
     try:
         check_http_url(kept.get("redirect_url") or "https://none.invalid")
     except WrongUrl:
@@ -377,7 +385,7 @@ __all__ = [
     "Condition",
     "Definition",
     "FieldKey",
-    "Route",
+    "Rule",
     "Target",
     "ToNextField",
     "ToSubscriber",

@@ -1,6 +1,7 @@
 """Models of forms and submissions: internal, and of the API."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -22,17 +23,17 @@ from msgsvc_forms.definition import (
     ALLOWED_ORIGINS,
     DESCRIPTION,
     EXAMPLE_FIELDS,
-    EXAMPLE_ROUTES,
+    EXAMPLE_RULES,
     FIELDS,
     MIN_FILL_SECONDS,
     MOST_FIELDS,
     REDIRECT_URL,
-    ROUTES,
+    RULES,
     THANKS,
     TITLE,
     Definition,
     Origin,
-    Route,
+    Rule,
     read_definition,
 )
 from msgsvc_forms.fields import FieldType, FormField
@@ -43,8 +44,11 @@ START_PREFIX = "form_"
 Source = Literal["web", "messenger"]
 SpamReason = Literal["honeypot", "too_fast"]
 
-#: What became of a route: `done`, or `failed` with the reason in `error`.
-LeadStatus = Literal["done", "failed"]
+#: What became of a rule: `completed`, or `failed` with the reason in `error`.
+RuleStatus = Literal["completed", "failed"]
+
+#: Fields and values of a rule's result that have another name in the database.
+_STORED_RULE, _STORED_COMPLETED = "route", "done"
 
 FormId = Annotated[
     str, Field(description="The form's id.", examples=["frm_032aJeKy4ICWDPfLAFeO9J"])
@@ -77,7 +81,7 @@ class CreateFormBody(Definition):
                     "slug": "call-back",
                     "title": "Call me back",
                     "fields": EXAMPLE_FIELDS,
-                    "routes": EXAMPLE_ROUTES,
+                    "rules": EXAMPLE_RULES,
                     "allowed_origins": [examples.SITE_URL],
                 }
             ]
@@ -114,7 +118,7 @@ class UpdateFormBody(RequestModel):
     fields: Kept[Annotated[list[FormField], Field(min_length=1, max_length=MOST_FIELDS)]] = Field(
         None, description=FIELDS
     )
-    routes: Kept[list[Route]] = Field(None, description=ROUTES)
+    rules: Kept[list[Rule]] = Field(None, description=RULES)
     allowed_origins: Kept[Annotated[list[Origin], Field(max_length=50)]] = Field(
         None, description=ALLOWED_ORIGINS
     )
@@ -194,19 +198,40 @@ class NewSubmission:
 
 
 @value_object
-class RoutingResult:
-    """The result of one route of a submission; `id` is that of the created message, mailing or ticket."""
+class RuleResult:
+    """The result of one rule of a submission; `id` is that of the created message, mailing or ticket."""
 
-    route: int
+    rule: int
     kind: str
-    status: LeadStatus
+    status: RuleStatus
     id: str | None = None
     error: str | None = None
+
+    def to_column(self) -> dict[str, Any]:
+        status = _STORED_COMPLETED if self.status == "completed" else self.status
+        return {
+            _STORED_RULE: self.rule,
+            "kind": self.kind,
+            "status": status,
+            "id": self.id,
+            "error": self.error,
+        }
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> "RuleResult":
+        status = stored["status"]
+        return cls(
+            rule=stored[_STORED_RULE],
+            kind=stored["kind"],
+            status="completed" if status == _STORED_COMPLETED else status,
+            id=stored["id"],
+            error=stored.get("error"),
+        )
 
 
 @value_object
 class Submission:
-    """A row: `answers` and `leads` are JSON, as in the API."""
+    """A row: `answers` is JSON as in the API, and `leads` is that of the rules' results."""
 
     project_id: str
     submission_id: str
@@ -227,10 +252,14 @@ class Submission:
         return found
 
     @property
+    def results(self) -> Sequence[RuleResult]:
+        """What became of the form's rules, in their order."""
+        return [RuleResult.read(stored) for stored in from_json(self.leads)]
+
+    @property
     def is_ticket(self) -> bool:
         """Whether a ticket was opened with it, whose its files are from then on as well."""
-        leads: Sequence[Mapping[str, Any]] = from_json(self.leads)
-        return any(lead["kind"] == "ticket" and lead["status"] == "done" for lead in leads)
+        return any(one.kind == "ticket" and one.status == "completed" for one in self.results)
 
 
 class FormAnswer(ResponseModel):
@@ -243,7 +272,7 @@ class FormAnswer(ResponseModel):
     description: Localized | None = Field(description=DESCRIPTION, examples=[None])
     thanks: Localized | None = Field(description=THANKS, examples=[None])
     fields: list[AsGiven[FormField]] = Field(description=FIELDS, examples=[EXAMPLE_FIELDS])
-    routes: list[AsGiven[Route]] = Field(description=ROUTES, examples=[EXAMPLE_ROUTES])
+    rules: list[AsGiven[Rule]] = Field(description=RULES, examples=[EXAMPLE_RULES])
     allowed_origins: list[str] = Field(description=ALLOWED_ORIGINS, examples=[[examples.SITE_URL]])
     redirect_url: Url | None = Field(description=REDIRECT_URL, examples=[None])
     min_fill_seconds: int = Field(description=MIN_FILL_SECONDS, examples=[3])
@@ -289,7 +318,7 @@ class FormAnswer(ResponseModel):
             description=definition.description,
             thanks=definition.thanks,
             fields=definition.fields,
-            routes=definition.routes,
+            rules=definition.rules,
             allowed_origins=definition.allowed_origins,
             redirect_url=definition.redirect_url,
             min_fill_seconds=definition.min_fill_seconds,
@@ -333,14 +362,14 @@ class GivenAnswer(ResponseModel):
     )
 
 
-class LeadAnswer(ResponseModel):
-    """The result of a route."""
+class RuleResultAnswer(ResponseModel):
+    """The result of a rule."""
 
-    route: int = Field(description="Its number among the form's routes, from 0.", examples=[0])
+    rule: int = Field(description="Its number among the form's rules, from 0.", examples=[0])
     kind: Literal["subscriber", "tag", "ticket", "webhook"] = Field(
         description="Where it leads, by the `kind` of its target.", examples=["ticket"]
     )
-    status: LeadStatus = Field(description="Whether it could be followed.")
+    status: RuleStatus = Field(description="Whether it could be followed.")
     id: str | None = Field(
         description="Id of the message, broadcast or ticket that was made; null for `webhook`, and if it"
         " failed.",
@@ -370,8 +399,8 @@ class SubmissionAnswer(ResponseModel):
     answers: list[GivenAnswer] = Field(
         description="In the order of the questions; those without an answer are left out."
     )
-    routes: list[LeadAnswer] = Field(
-        description="What became of the form's routes; empty for spam."
+    rules: list[RuleResultAnswer] = Field(
+        description="What became of the form's rules; empty for spam."
     )
     created_at: CreatedAt = Field(description="When it was submitted.", examples=[examples.TIME])
 
@@ -386,7 +415,7 @@ class SubmissionAnswer(ResponseModel):
             lang=row.lang,
             spam=row.spam,
             answers=from_json(row.answers),
-            routes=from_json(row.leads),
+            rules=[RuleResultAnswer(**asdict(one)) for one in row.results],
             created_at=to_rfc3339(row.created_at_ms),
         )
 

@@ -48,16 +48,16 @@ def next_field(
 ) -> FormField | None:
     """The question after `after`, or the first one; None at the end.
 
-    The first route after it to a next field, whose condition holds, decides; else it is the next in order.
-    Routes only lead forward, so every path through a form ends.
+    The first rule after it to a next field, whose condition holds, decides; else it is the next in order.
+    Rules only lead forward, so every path through a form ends.
     """
     if after is None:
         return definition.fields[0]
-    for route in definition.routes:
-        if not isinstance(route.to, ToNextField) or route.after != after:
+    for rule in definition.rules:
+        if not isinstance(rule.to, ToNextField) or rule.after != after:
             continue
-        if condition_holds(definition, route.when, answers):
-            return None if route.to.field is None else definition.field(route.to.field)
+        if condition_holds(definition, rule.when, answers):
+            return None if rule.to.field is None else definition.field(rule.to.field)
     following = definition.position(after) + 1
     return definition.fields[following] if following < len(definition.fields) else None
 
@@ -73,11 +73,11 @@ def path(definition: Definition, answers: Answers) -> list[FormField]:
 
 
 def always_asked(definition: Definition) -> set[str]:
-    """The keys of questions that no route skips, whatever the answers."""
+    """The keys of questions that no rule skips, whatever the answers."""
     passed: set[str] = set()
     keys = [field.key for field in definition.fields]
-    for route in definition.routes:
-        if isinstance(route.to, ToNextField) and route.after is not None:
-            end = len(keys) if route.to.field is None else definition.position(route.to.field)
-            passed.update(keys[definition.position(route.after) + 1 : end])
+    for rule in definition.rules:
+        if isinstance(rule.to, ToNextField) and rule.after is not None:
+            end = len(keys) if rule.to.field is None else definition.position(rule.to.field)
+            passed.update(keys[definition.position(rule.after) + 1 : end])
     return set(keys) - passed

@@ -37,7 +37,7 @@ router = Router(
     group="intake",
 )
 
-#: A route that leads to nobody.
+#: A rule that leads to nobody.
 _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 
 
@@ -69,7 +69,7 @@ async def get_form(ctx: Context, form_id: FormId, forms: Forms, sharing: Sharing
     return sharing.shown(await forms.get(ctx.tx, ctx.project_id, form_id))
 
 
-@router.put(
+@router.patch(
     "/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=lambda _: _("Form changed")
 )
 async def update_form(
@@ -139,7 +139,7 @@ async def export_form_submissions(
 async def get_form_submission(
     ctx: Context, form_id: FormId, submission_id: SubmissionId, submissions: Submissions
 ) -> SubmissionAnswer:
-    """Shows a submission and the results of its routes."""
+    """Shows a submission and the results of its rules."""
     row = await submissions.get(ctx.tx, ctx.project_id, form_id, submission_id)
     return SubmissionAnswer.of(row)
 

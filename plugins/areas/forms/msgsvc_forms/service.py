@@ -137,9 +137,9 @@ class Forms:
         return list(dict.fromkeys(asked))
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
-        limit = self._settings.routes_per_form
-        if len(definition.routes) > limit:
-            raise ValidationFailed("at most {limit}", field="routes", limit=limit)
+        limit = self._settings.rules_per_form
+        if len(definition.rules) > limit:
+            raise ValidationFailed("at most {limit}", field="rules", limit=limit)
         await self._router.check(tx, project_id, definition)
 
     async def _new_start(self, tx: Tx, slug: str) -> str:

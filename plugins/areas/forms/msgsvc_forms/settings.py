@@ -18,7 +18,7 @@ class FormsSettings(Section):
         json_schema_extra={OWN_USERS: 200},
     )
     # Decision 0075.
-    routes_per_form: int = Field(40, ge=0, description="Routes of one form.")
+    rules_per_form: int = Field(40, ge=0, description="Rules of one form.")
     submissions_per_minute: int = Field(
         30, ge=1, description="Web submissions per form in any 60 seconds."
     )

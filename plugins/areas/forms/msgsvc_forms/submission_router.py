@@ -1,4 +1,4 @@
-"""Routes submissions: to a subscriber, to the subscribers with a tag, to a ticket."""
+"""Routes submissions by the rules of their forms: to a subscriber, a tag's subscribers, or a ticket."""
 
 from collections.abc import Iterable
 
@@ -15,20 +15,20 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
-from msgsvc_forms.models import Form, NewSubmission, RoutingResult, Submission
+from msgsvc_forms.definition import Definition, Rule, ToNextField, ToSubscriber, ToTag, ToTicket
+from msgsvc_forms.models import Form, NewSubmission, RuleResult, Submission
 from msgsvc_forms.question_flow import condition_holds
 from msgsvc_forms.summary import customer_of, files_of, summarized
 
 #: What marks the mailings and tickets that forms began.
 SOURCE = "forms"
 
-#: Why a route to a ticket leads nowhere.
+#: Why a rule to a ticket leads nowhere.
 NO_HELPDESK = "no plugin that keeps tickets is loaded, e.g. helpdesk"
 
 
 class SubmissionRouter:
-    """Runs the routes of submissions."""
+    """Runs the rules of submissions."""
 
     def __init__(
         self,
@@ -52,57 +52,55 @@ class SubmissionRouter:
         self._tickets = tickets
 
     async def check(self, tx: Tx, project_id: str, definition: Definition) -> None:
-        """Validates a form's routes when it is saved.
+        """Validates a form's rules when it is saved.
 
-        Raises `ValidationFailed`, and `NotFound` for an unknown subscriber, naming the route.
+        Raises `ValidationFailed`, and `NotFound` for an unknown subscriber, naming the rule.
         """
-        for number, route in enumerate(definition.routes):
-            where = f"routes[{number}].to"
+        for number, rule in enumerate(definition.rules):
+            where = f"rules[{number}].to"
             try:
-                await self._check(tx, project_id, route)
+                await self._check(tx, project_id, rule)
             except ValidationFailed as error:
                 raise error.at(where, joined=True) from None
             except ApiError as error:
                 raise error.at(where) from None
 
-    async def route(
-        self, tx: Tx, new: NewSubmission, submission: Submission
-    ) -> list[RoutingResult]:
-        """What became of each route whose condition holds.
+    async def route(self, tx: Tx, new: NewSubmission, submission: Submission) -> list[RuleResult]:
+        """What became of each rule whose condition holds.
 
         One that leads nowhere any more, e.g. as its subscriber has left, takes nothing from the others.
         """
         definition = new.form.definition
-        leads = []
-        for number, route in enumerate(definition.routes):
-            if isinstance(route.to, ToNextField) or not condition_holds(
-                definition, route.when, new.answers
+        results = []
+        for number, rule in enumerate(definition.rules):
+            if isinstance(rule.to, ToNextField) or not condition_holds(
+                definition, rule.when, new.answers
             ):
                 continue
-            kind = route.to.kind
+            kind = rule.to.kind
             try:
                 async with tx.savepoint():
-                    made = await self._deliver(tx, new.form, submission, route)
+                    made = await self._deliver(tx, new.form, submission, rule)
             except ApiError as error:
-                leads.append(RoutingResult(number, kind, "failed", error=error.message))
+                results.append(RuleResult(number, kind, "failed", error=error.message))
             else:
-                leads.append(RoutingResult(number, kind, "done", id=made))
-        return leads
+                results.append(RuleResult(number, kind, "completed", id=made))
+        return results
 
-    async def _check(self, tx: Tx, project_id: str, route: Route) -> None:
-        match route.to:
+    async def _check(self, tx: Tx, project_id: str, rule: Rule) -> None:
+        match rule.to:
             case ToSubscriber():
                 await self._subscribers.get_recipient(
                     project_id,
-                    subscriber_id=route.to.subscriber_id,
-                    external_id=route.to.external_id,
-                    channel=route.to.channel,
+                    subscriber_id=rule.to.subscriber_id,
+                    external_id=rule.to.external_id,
+                    channel=rule.to.channel,
                     tx=tx,
                 )
             case ToTag():
-                if not await self._has_tag(tx, project_id, route.to.tag):
+                if not await self._has_tag(tx, project_id, rule.to.tag):
                     raise ValidationFailed(
-                        "this project has no tag {tag!r}", field="tag", tag=route.to.tag
+                        "this project has no tag {tag!r}", field="tag", tag=rule.to.tag
                     )
             case ToTicket():
                 if not self._tickets.is_open:
@@ -115,17 +113,15 @@ class SubmissionRouter:
             return False
         return True
 
-    async def _deliver(
-        self, tx: Tx, form: Form, submission: Submission, route: Route
-    ) -> str | None:
+    async def _deliver(self, tx: Tx, form: Form, submission: Submission, rule: Rule) -> str | None:
         """The id of what was made there."""
-        match route.to:
+        match rule.to:
             case ToSubscriber():
-                return await self._to_subscriber(tx, form, submission, route.to)
+                return await self._to_subscriber(tx, form, submission, rule.to)
             case ToTag():
-                return await self._to_tag(tx, form, submission, route.to)
+                return await self._to_tag(tx, form, submission, rule.to)
             case ToTicket():
-                return await self._to_ticket(tx, form, submission, route.to)
+                return await self._to_ticket(tx, form, submission, rule.to)
             case ToNextField():
                 raise AssertionError("leads nowhere outside the messenger")
             case _ as event_alone:

@@ -1,6 +1,6 @@
 """Submissions: stored, routed, reported and charged once, and deleted with their copies."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 
 from msgsvc_core.billing import BillingGate, Charge
@@ -83,11 +83,11 @@ class Submissions:
 
     async def _store(self, tx: Tx, new: NewSubmission, submission: Submission) -> Submission:
         project_id, submission_id = submission.project_id, submission.submission_id
-        leads = await self._router.route(tx, new, submission)
-        submission = replace(submission, leads=to_json([asdict(lead) for lead in leads]))
-        if leads:
+        results = await self._router.route(tx, new, submission)
+        submission = replace(submission, leads=to_json([one.to_column() for one in results]))
+        if results:
             await store.set_leads(tx, project_id, submission_id, submission.leads)
-            await copy_store.insert(tx, submission, leads)
+            await copy_store.insert(tx, submission, results)
         await self._events.emit(
             tx,
             project_id,

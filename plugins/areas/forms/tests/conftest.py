@@ -50,7 +50,7 @@ class Desk:
         return made
 
     async def change(self, form: dict[str, Any], **given: Any) -> dict[str, Any]:
-        answer = await self.client.put(f"/v1/forms/{form['form_id']}", json=given)
+        answer = await self.client.patch(f"/v1/forms/{form['form_id']}", json=given)
         assert answer.is_success, answer.text
         changed: dict[str, Any] = answer.json()
         return changed

@@ -41,10 +41,10 @@ LABELS = ("Size", "<b>How</b> & [why](http://x)", "*Bold* _it_ `c`", "Разме
 
 @st.composite
 def definitions(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, most: int = 6) -> Definition:
-    """A form with random fields, and routes that lead past some of them."""
+    """A form with random fields, and rules that lead past some of them."""
     count = draw(st.integers(1, most))
     fields = [_field(draw, number, draw(st.sampled_from(kinds))) for number in range(count)]
-    routes = []
+    rules = []
     for _ in range(draw(st.integers(0, 3)) if count > 1 else 0):
         after = draw(st.integers(0, count - 2))
         to = draw(st.none() | st.integers(after + 1, count - 1))
@@ -58,8 +58,8 @@ def definitions(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, most: int = 6) 
             "op": "exists",
             "value": draw(st.booleans()),
         }
-        routes.append({"to": target, "when": when} if draw(st.booleans()) else {"to": target})
-    return Definition.model_validate({"title": "Form", "fields": fields, "routes": routes})
+        rules.append({"to": target, "when": when} if draw(st.booleans()) else {"to": target})
+    return Definition.model_validate({"title": "Form", "fields": fields, "rules": rules})
 
 
 def _field(draw: st.DrawFn, number: int, kind: str) -> dict[str, Any]:

@@ -159,13 +159,13 @@ def test_a_pattern_takes_no_longer_than_the_text_is_long() -> None:
         read_answer(evil, "a" * 4000)
 
 
-def form(*keys: str, routes: list[dict[str, Any]]) -> Definition:
+def form(*keys: str, rules: list[dict[str, Any]]) -> Definition:
     fields = [{"key": key, "type": "number", "label": key} for key in keys]
-    return validate(Definition, {"title": "T", "fields": fields, "routes": routes})
+    return validate(Definition, {"title": "T", "fields": fields, "rules": rules})
 
 
 def way(after: str, to: str | None, op: str | None = None, value: Any = None) -> dict[str, Any]:
-    """A route to the next field, if the answer to `after` compares so."""
+    """A rule to the next field, if the answer to `after` compares so."""
     target = {"kind": "next_field", "after": after, **({} if to is None else {"field": to})}
     when = None if op is None else {"when": {"field": after, "op": op, "value": value}}
     return {**(when or {}), "to": target}
@@ -181,7 +181,7 @@ def test_the_first_way_that_holds_decides_and_else_it_is_the_next_in_order() -> 
         "b",
         "c",
         "d",
-        routes=[way("a", "d", "gt", 10), way("a", "c", "gt", 5), way("c", None, "eq", 0)],
+        rules=[way("a", "d", "gt", 10), way("a", "c", "gt", 5), way("c", None, "eq", 0)],
     )
 
     assert keys(made) == ["a", "b", "c", "d"]
@@ -197,13 +197,13 @@ def test_the_first_way_that_holds_decides_and_else_it_is_the_next_in_order() -> 
 @given(data=st.data())
 def test_every_way_has_an_end_and_goes_forward(data: Any) -> None:
     names = [f"f{number}" for number in range(6)]
-    routes = []
+    rules = []
     for _ in range(data.draw(st.integers(0, 8))):
         after = data.draw(st.integers(0, 4))
         to = data.draw(st.none() | st.integers(after + 1, 5))
         op = data.draw(st.sampled_from([None, "eq", "ne", "gt", "lt"]))
-        routes.append(way(names[after], None if to is None else names[to], op, 1))
-    made = form(*names, routes=routes)
+        rules.append(way(names[after], None if to is None else names[to], op, 1))
+    made = form(*names, rules=rules)
     answers = data.draw(st.dictionaries(st.sampled_from(names), st.integers(0, 2)))
 
     asked = keys(made, **answers)

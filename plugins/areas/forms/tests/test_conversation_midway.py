@@ -43,7 +43,7 @@ async def test_those_under_way_finish_the_version_that_they_began(
     await ann.open("order")
     await ann.say("Ann")
     fields = [{"key": "colour", "type": "text", "label": "Colour?"}]
-    changed = await tenant.client.put(f"/v1/forms/{order}", json={"fields": fields})
+    changed = await tenant.client.patch(f"/v1/forms/{order}", json={"fields": fields})
     await ann.say("M", "2", "/send")
     bob = Talker(ann.service, ChannelUser("1002", "Bob", None, "en"))
     new = await bob.open("order")

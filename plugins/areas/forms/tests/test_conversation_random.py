@@ -162,7 +162,7 @@ async def converse(
 ) -> None:
     number = next(_numbers)
     slug = f"form-{number}"
-    body = {**json.loads(definition.to_column()), "slug": slug}
+    body = {**definition.model_dump(mode="json", exclude_unset=True), "slug": slug}
     made = await tenant.client.post("/v1/forms", json=body)
     assert made.status_code == 201, made.text
     talker = Talker(services[0], ChannelUser(f"u{number}", "Ann", None, "en"))

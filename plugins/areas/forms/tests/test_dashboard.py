@@ -77,7 +77,7 @@ async def test_a_form_is_built_without_scripts_shared_changed_and_deleted(
     at = f"/forms/{form['form_id']}/edit"
     boxes = boxes_of((await admin.get(at)).text)
     same = await admin.post(at, boxes)
-    routed = boxes_of((await admin.post("/forms/draft", {**boxes, "do": "route-add"})).text)
+    routed = boxes_of((await admin.post("/forms/draft", {**boxes, "do": "rule-add"})).text)
     routed |= {"r0_kind": "webhook", "r0_field": "question_2", "r0_op": "eq", "r0_value": "l"}
     saved = await admin.post(at, routed)
     stale = await admin.post(at, {**boxes, "title_en": "Mine"})
@@ -104,7 +104,7 @@ async def test_a_form_is_built_without_scripts_shared_changed_and_deleted(
     assert same.status_code == saved.status_code == gone.status_code == 303
     assert (stale.status_code, 'value="Mine"' in stale.text) == (409, True)
     assert (changed["version"], changed["title"]) == (2, "Contact us")
-    assert changed["routes"] == [
+    assert changed["rules"] == [
         {"when": {"field": "question_2", "op": "eq", "value": "l"}, "to": {"kind": "webhook"}}
     ]
     assert "Contact us" in listed.text
@@ -157,7 +157,7 @@ async def test_every_definition_comes_out_of_the_builder_as_it_went_in(
         {"key": "scan", "type": "file", "label": "Scan", "max": 3},
         {"key": "ok", "type": "consent", "label": "Agreed", "required": True},
     ]
-    routes: list[dict[str, Any]] = [
+    rules: list[dict[str, Any]] = [
         {"to": {"kind": "webhook"}},
         {
             "when": {"field": "mark", "op": "lt", "value": 5},
@@ -167,7 +167,7 @@ async def test_every_definition_comes_out_of_the_builder_as_it_went_in(
         {"when": {"field": "tel", "op": "exists", "value": False}, "to": {"kind": "webhook"}},
     ]
     more = {"description": {"ru": "Описание"}, "allowed_origins": ["https://a.example", "*"]}
-    form = await desk.form(*fields, routes=routes, thanks="Thanks", **more)
+    form = await desk.form(*fields, rules=rules, thanks="Thanks", **more)
     admin = await enter("admin")
     at = f"/forms/{form['form_id']}/edit"
     boxes = boxes_of((await admin.get(at)).text)
@@ -176,7 +176,7 @@ async def test_every_definition_comes_out_of_the_builder_as_it_went_in(
     after = (await desk.client.get(f"/v1/forms/{form['form_id']}")).json()
 
     assert same.status_code == retitled.status_code == 303
-    for name in ("fields", "routes", "description", "thanks", "allowed_origins"):
+    for name in ("fields", "rules", "description", "thanks", "allowed_origins"):
         assert after[name] == form[name], name
     assert (after["version"], after["title"]) == (2, "Renamed")
 

@@ -11,7 +11,7 @@ SIZE = {"key": "size", "type": "choice", "label": "Size", "options": ["S", "M"]}
 
 
 async def test_a_form_is_shown_with_its_page_links_and_codes(desk: Desk) -> None:
-    made = await desk.form(NAME, SIZE, routes=[{"to": {"kind": "webhook"}}])
+    made = await desk.form(NAME, SIZE, rules=[{"to": {"kind": "webhook"}}])
 
     shown = (await desk.client.get(f"/v1/forms/{made['form_id']}")).json()
     assert shown == made
@@ -92,41 +92,37 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"allowed_origins": ["https://shop.example/x"]}, "allowed_origins[0]: must be an origin"),
     ({"redirect_url": "javascript:alert(1)"}, "redirect_url: must be an http or https URL"),
     ({"min_fill_seconds": 601}, "min_fill_seconds: "),
-    ({"routes": [{"to": {"kind": "webhook"}}] * 41}, "routes: at most 40"),
-    ({"routes": [{"to": {"kind": "pigeon"}}]}, "routes[0].to.kind: must be one of"),
-    ({"routes": [{"to": {"kind": "webhook", "url": "x"}}]}, "routes[0].to.url: there is no such"),
-    ({"routes": [{"to": {"kind": "tag", "tag": "staff"}}]}, "routes[0].to.tag: this project"),
-    ({"routes": [{"to": {"kind": "tag"}}]}, "routes[0].to.tag: is required"),
-    ({"routes": [{"to": {"kind": "ticket"}}]}, "routes[0].to.kind: no plugin that keeps tickets"),
-    ({"routes": [{"to": {"kind": "subscriber"}}]}, "routes[0].to: give either"),
+    ({"rules": [{"to": {"kind": "webhook"}}] * 41}, "rules: at most 40"),
+    ({"rules": [{"to": {"kind": "pigeon"}}]}, "rules[0].to.kind: must be one of"),
+    ({"rules": [{"to": {"kind": "webhook", "url": "x"}}]}, "rules[0].to.url: there is no such"),
+    ({"rules": [{"to": {"kind": "tag", "tag": "staff"}}]}, "rules[0].to.tag: this project"),
+    ({"rules": [{"to": {"kind": "tag"}}]}, "rules[0].to.tag: is required"),
+    ({"rules": [{"to": {"kind": "ticket"}}]}, "rules[0].to.kind: no plugin that keeps tickets"),
+    ({"rules": [{"to": {"kind": "subscriber"}}]}, "rules[0].to: give either"),
     (
-        {"routes": [{"to": {"kind": "webhook"}, "when": {"field": "x", "op": "exists"}}]},
-        "routes[0].when.field: there is no field 'x'",
+        {"rules": [{"to": {"kind": "webhook"}, "when": {"field": "x", "op": "exists"}}]},
+        "rules[0].when.field: there is no field 'x'",
     ),
     (
-        {
-            "routes": [
-                {"to": {"kind": "webhook"}, "when": {"field": "name", "op": "gt", "value": 1}}
-            ]
-        },
-        "routes[0].when.op: gt is not for a field of type text",
+        {"rules": [{"to": {"kind": "webhook"}, "when": {"field": "name", "op": "gt", "value": 1}}]},
+        "rules[0].when.op: gt is not for a field of type text",
     ),
     (
         {
             "fields": [AGE],
-            "routes": [
+            "rules": [
                 {"to": {"kind": "webhook"}, "when": {"field": "age", "op": "eq", "value": "x"}}
             ],
         },
-        "routes[0].when.value: is no answer of a field of type number",
+        "rules[0].when.value: is no answer of a field of type number",
     ),
-    ({"routes": [{"to": {"kind": "next_field"}}]}, "routes[0].to.after: is required without when"),
+    ({"rules": [{"to": {"kind": "next_field"}}]}, "rules[0].to.after: is required without when"),
     (
         {
             "fields": [NAME, AGE],
-            "routes": [{"to": {"kind": "next_field", "after": "age", "field": "name"}}],
+            "rules": [{"to": {"kind": "next_field", "after": "age", "field": "name"}}],
         },
-        "routes[0].to.field: must come later than 'age'",
+        "rules[0].to.field: must come later than 'age'",
     ),
 ]
 
@@ -145,10 +141,10 @@ async def test_what_is_wrong_is_named(desk: Desk, given: dict[str, Any], said: s
     assert answer.json()["error"].startswith(said), answer.json()["error"]
 
 
-async def test_a_route_to_a_stranger_is_refused(desk: Desk) -> None:
-    routes = [{"to": {"kind": "subscriber", "subscriber_id": "sub_0000000000000000000000"}}]
+async def test_a_rule_to_a_stranger_is_refused(desk: Desk) -> None:
+    rules = [{"to": {"kind": "subscriber", "subscriber_id": "sub_0000000000000000000000"}}]
 
-    answer = await desk.try_form(routes=routes)
+    answer = await desk.try_form(rules=rules)
 
     assert refusal(answer) == (404, "subscriber_not_found")
-    assert answer.json()["error"].startswith("routes[0].to: ")
+    assert answer.json()["error"].startswith("rules[0].to: ")

@@ -175,7 +175,7 @@ async def test_a_body_that_is_too_large_is_refused(make_service: Any, make_tenan
 async def test_what_fills_the_hidden_field_is_kept_apart_as_spam(
     desk: Desk, visitor: Visitor
 ) -> None:
-    form = await desk.form(NAME, AGE, routes=[{"to": {"kind": "webhook"}}])
+    form = await desk.form(NAME, AGE, rules=[{"to": {"kind": "webhook"}}])
 
     answer = await visitor.post(form, json={"name": "Bot", form["honeypot"]: "http://x.example"})
     odd = await visitor.post(form, json={"age": 3, form["honeypot"]: "x"})
@@ -186,7 +186,7 @@ async def test_what_fills_the_hidden_field_is_kept_apart_as_spam(
     assert await desk.submissions(form) == []
     assert await desk.told() == []
     _, spam = await desk.submissions(form, spam="true")
-    assert (spam["spam"], values(spam), spam["routes"]) == ("honeypot", {"name": "Bot"}, [])
+    assert (spam["spam"], values(spam), spam["rules"]) == ("honeypot", {"name": "Bot"}, [])
 
 
 @pytest.mark.both_databases

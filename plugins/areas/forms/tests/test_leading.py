@@ -1,4 +1,4 @@
-"""Where routes lead submissions, when conditions hold, and what becomes of those that lead nowhere."""
+"""Where rules lead submissions, when conditions hold, and what becomes of those that lead nowhere."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -47,19 +47,17 @@ async def test_a_subscriber_reads_the_answers_in_their_language(
 ) -> None:
     ann, boris = await desk.person("Ann"), await desk.person("Boris", lang="ru")
     to = [{"to": {"kind": "subscriber", "subscriber_id": who}} for who in (ann, boris)]
-    form = await desk.form(
-        NAME, SIZE, title={"en": "Order", "ru": "Заказ"}, routes=to, slug="order"
-    )
+    form = await desk.form(NAME, SIZE, title={"en": "Order", "ru": "Заказ"}, rules=to, slug="order")
 
     kept = await send(desk, visitor, form, name="Cleo\nName: Eve", size="m")
 
     assert desk.texts("Ann") == ["Order\n\nName: Cleo Name: Eve\nSize: Medium"]
     assert desk.texts("Boris") == ["Заказ\n\nИмя: Cleo Name: Eve\nРазмер: Средний"]
-    assert [(one["route"], one["kind"], one["status"]) for one in kept["routes"]] == [
-        (0, "subscriber", "done"),
-        (1, "subscriber", "done"),
+    assert [(one["rule"], one["kind"], one["status"]) for one in kept["rules"]] == [
+        (0, "subscriber", "completed"),
+        (1, "subscriber", "completed"),
     ]
-    assert kept["routes"][0]["id"].startswith("msg_")
+    assert kept["rules"][0]["id"].startswith("msg_")
 
 
 async def test_answers_longer_than_a_message_are_cut_in_the_unit_of_the_messengers(
@@ -70,7 +68,7 @@ async def test_answers_longer_than_a_message_are_cut_in_the_unit_of_the_messenge
     await desk.person("Boris", tags=["staff"])
     form = await desk.form(
         {**NAME, "multiline": True, "max": 4000},
-        routes=[
+        rules=[
             {"to": {"kind": "subscriber", "subscriber_id": ann}},
             {"to": {"kind": "tag", "tag": "staff"}},
         ],
@@ -78,7 +76,7 @@ async def test_answers_longer_than_a_message_are_cut_in_the_unit_of_the_messenge
 
     kept = await send(desk, visitor, form, name="\N{SLIGHTLY SMILING FACE}" * 4000)
 
-    assert [one["status"] for one in kept["routes"]] == ["done", "done"]
+    assert [one["status"] for one in kept["rules"]] == ["completed", "completed"]
     for name in ("Ann", "Boris"):
         [text] = desk.texts(name)
         assert text.endswith("…")
@@ -89,7 +87,7 @@ async def test_no_answer_passes_for_another(desk: Desk, visitor: Visitor) -> Non
     ann = await desk.person("Ann")
     form = await desk.form(
         {**NAME, "multiline": True},
-        routes=[{"to": {"kind": "subscriber", "subscriber_id": ann, "text": "A **new** one"}}],
+        rules=[{"to": {"kind": "subscriber", "subscriber_id": ann, "text": "A **new** one"}}],
     )
 
     await send(desk, visitor, form, name="Cleo\nAge: 5")
@@ -107,7 +105,7 @@ async def test_everybody_who_carries_the_tag_reads_the_answers(
         ("Eve", "en", []),
     ):
         await desk.person(name, lang=lang, tags=tags)
-    form = await desk.form(NAME, SIZE, routes=[{"to": {"kind": "tag", "tag": "staff"}}])
+    form = await desk.form(NAME, SIZE, rules=[{"to": {"kind": "tag", "tag": "staff"}}])
 
     kept = await send(desk, visitor, form, name="{{ first_name }} {{ x }}", size="m")
 
@@ -115,7 +113,7 @@ async def test_everybody_who_carries_the_tag_reads_the_answers(
     assert desk.texts("Ann") == ["Contact\n\nName: {{ first_name }} {{ x }}\nSize: Medium"]
     assert desk.texts("Boris") == ["Contact\n\nИмя: {{ first_name }} {{ x }}\nРазмер: Средний"]
     assert desk.texts("Eve") == []
-    assert kept["routes"][0]["id"].startswith("job_")
+    assert kept["rules"][0]["id"].startswith("job_")
 
 
 CONDITIONS: list[tuple[str, str, Any, list[dict[str, Any]]]] = [
@@ -141,31 +139,31 @@ async def test_a_condition_compares_typed_answers(
     expected: list[dict[str, Any]],
 ) -> None:
     when = {"field": field, "op": op, **({} if value is None else {"value": value})}
-    form = await desk.form(NAME, AGE, routes=[{"when": when, "to": {"kind": "webhook"}}])
+    form = await desk.form(NAME, AGE, rules=[{"when": when, "to": {"kind": "webhook"}}])
     taken = []
     for number, sent in enumerate([{"age": 18}, {"age": 17}, {"age": 10}, {"age": 18.0}, {}]):
         async with visiting(desk.service, f"203.0.113.{number}") as visitor:
             kept = await send(desk, visitor, form, name="Ann", **sent)
-        if kept["routes"]:
+        if kept["rules"]:
             taken.append(sent)
 
     assert sorted(taken, key=str) == sorted(expected, key=str)
 
 
-async def test_a_route_that_leads_nowhere_any_more_takes_nothing_from_the_others(
+async def test_a_rule_that_leads_nowhere_any_more_takes_nothing_from_the_others(
     desk: Desk, visitor: Visitor
 ) -> None:
     ann, bob = await desk.person("Ann"), await desk.person("Bob")
     to = [{"to": {"kind": "subscriber", "subscriber_id": who}} for who in (ann, bob)]
-    form = await desk.form(NAME, routes=to)
+    form = await desk.form(NAME, rules=to)
     await desk.client.delete(f"/v1/subscribers/{ann}?erase=true")
 
     kept = await send(desk, visitor, form, name="Cleo")
 
-    failed, done = kept["routes"]
+    failed, done = kept["rules"]
     assert (failed["status"], failed["id"]) == ("failed", None)
     assert ann in failed["error"]
-    assert done["status"] == "done"
+    assert done["status"] == "completed"
     assert desk.texts("Bob") == ["Contact\n\nName: Cleo"]
     assert len(await desk.told()) == 1
 
@@ -190,14 +188,14 @@ async def test_a_ticket_is_opened_with_who_asks_and_what(
     service = await make_service(extra_plugins=plugins)
     desk = Desk(service, await make_tenant(service), clock)
     to = {"kind": "ticket", "subject": {"en": "Asked"}, "priority": "high", "tags": ["web"]}
-    form = await desk.form(NAME, MAIL, routes=[{"to": to}])
+    form = await desk.form(NAME, MAIL, rules=[{"to": to}])
 
     async with visiting(service) as visitor:
         kept = await send(desk, visitor, form, name="Cleo", mail="cleo@shop.example")
 
     [asked] = desks.asked
-    assert kept["routes"] == [
-        {"route": 0, "kind": "ticket", "status": "done", "id": "tkt_1", "error": None}
+    assert kept["rules"] == [
+        {"rule": 0, "kind": "ticket", "status": "completed", "id": "tkt_1", "error": None}
     ]
     assert (asked.source, asked.source_id) == ("form", kept["submission_id"])
     assert (asked.customer_name, asked.customer_email) == ("Cleo", "cleo@shop.example")
@@ -208,7 +206,7 @@ async def test_a_ticket_is_opened_with_who_asks_and_what(
     bare = await make_service(**WITH_FORMS, database_url=service.settings.database_url)
     async with visiting(bare) as visitor:
         kept = await send(desk, visitor, form, name="Dora")
-    [lost] = kept["routes"]
+    [lost] = kept["rules"]
     assert lost["status"] == "failed"
     assert lost["error"].startswith("no plugin that keeps tickets is loaded")
 
@@ -267,14 +265,14 @@ class Waiting:
 
 @pytest.mark.database_file
 @pytest.mark.both_databases
-async def test_a_submission_is_charged_when_its_routes_need_no_lock_any_more(
+async def test_a_submission_is_charged_when_its_rules_need_no_lock_any_more(
     make_service: Any, make_tenant: Any, clock: FakeClock
 ) -> None:
     till = Waiting()
     plugins = [*WITH_FORMS["extra_plugins"], ("till", till), ("desks", Desks())]
     service = await make_service(extra_plugins=plugins)
     desk = Desk(service, await make_tenant(service), clock)
-    form = await desk.form(routes=[{"to": {"kind": "ticket"}}])
+    form = await desk.form(rules=[{"to": {"kind": "ticket"}}])
     async with visiting(service) as visitor:
         await send(desk, visitor, form, name="Ann")
 
@@ -290,8 +288,8 @@ async def test_files_of_a_ticket_stay_when_the_submission_is_deleted(
     desk = Desk(service, await make_tenant(service), clock)
     photo = {"key": "photo", "type": "file", "label": "Photo"}
     answers = []
-    for slug, routes in (("asked", [{"to": {"kind": "ticket"}}]), ("told", [])):
-        form = await desk.form(NAME, photo, slug=slug, routes=routes)
+    for slug, rules in (("asked", [{"to": {"kind": "ticket"}}]), ("told", [])):
+        form = await desk.form(NAME, photo, slug=slug, rules=rules)
         async with visiting(service) as visitor:
             await visitor.post(form, data={"name": "Cleo"}, files={"photo": ("cat.png", PNG)})
         [kept] = await desk.submissions(form)

@@ -36,7 +36,7 @@ async def test_what_dies_before_its_commit_leaves_nothing_and_is_done_once_the_s
     desk = Desk(service, await make_tenant(service), clock)
     ann = await desk.person("Ann")
     form = await desk.form(
-        routes=[{"to": {"kind": "subscriber", "subscriber_id": ann}}], min_fill_seconds=1
+        rules=[{"to": {"kind": "subscriber", "subscriber_id": ann}}], min_fill_seconds=1
     )
     async with visiting(service) as visitor:
         await visitor.open(form)
@@ -90,7 +90,7 @@ async def test_changes_at_once_are_versions_one_after_another(desk: Desk) -> Non
     path = f"/v1/forms/{form['form_id']}"
 
     answers = await asyncio.gather(
-        *(desk.client.put(path, json={"title": f"T{number}"}) for number in range(5))
+        *(desk.client.patch(path, json={"title": f"T{number}"}) for number in range(5))
     )
 
     assert sorted(answer.json()["version"] for answer in answers) == [2, 3, 4, 5, 6]

@@ -283,7 +283,7 @@ async def test_questions_that_a_way_leads_past_need_no_answer(desk: Desk, visito
         "when": {"field": "kind", "op": "ne", "value": "firm"},
         "to": {"kind": "next_field", "field": "name"},
     }
-    form = await desk.form({**kind, "required": True}, company, NAME, routes=[skip])
+    form = await desk.form({**kind, "required": True}, company, NAME, rules=[skip])
     text = (await visitor.open(form)).text
 
     person = await visitor.send(form, kind="person", name="Ann")
@@ -369,7 +369,7 @@ async def test_markup_comes_through_as_it_was_written(
     desk = Desk(service, await make_tenant(service), clock)
     ann = await desk.person("Ann")
     form = await desk.form(
-        EVERY[9], EVERY[10], routes=[{"to": {"kind": "subscriber", "subscriber_id": ann}}]
+        EVERY[9], EVERY[10], rules=[{"to": {"kind": "subscriber", "subscriber_id": ann}}]
     )
     async with visiting(service) as visitor:
         for payload in NAMES:

@@ -21,7 +21,7 @@ from msgsvc_forms.submissions import Submissions
 #: Submissions that would be deleted with a form are counted up to it.
 MOST_NAMED = 1000
 
-_WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
+_WRONG_ROW = re.compile(r"\b(fields|rules)\[(\d+)\]\.?")
 
 
 @pages.get("/forms/new", access="project:write")
@@ -129,13 +129,13 @@ def _shown(page: PageContext, draft: Draft, stored: Mapping[str, int] | None = N
 
 
 def _located(page: PageContext, error: ApiError) -> dict[str, Any]:
-    """Which question or route a refusal is about, and the sentence in the page's terms."""
+    """Which question or rule a refusal is about, and the sentence in the page's terms."""
 
     def named(match: re.Match[str]) -> str:
         number = int(match[2]) + 1
         if match[1] == "fields":
             return page._("Question {number}", number=number) + ", "
-        return page._("Route {number}", number=number) + ", "
+        return page._("Rule {number}", number=number) + ", "
 
     rows = (_WRONG_ROW.search(finding.field) for finding in error.findings)
     found = next((row for row in rows if row is not None), None)

@@ -12,11 +12,11 @@ from msgsvc_forms.fields import FormField
 
 Row = dict[str, str]
 
-#: The boxes of one question, and of one route.
+#: The boxes of one question, and of one rule.
 FIELD_BOXES = (
     "key", "type", "label_en", "label_ru", "required", "options", "min", "max", "pattern", "multiline",
 )  # fmt: skip
-ROUTE_BOXES = (
+RULE_BOXES = (
     "kind", "field", "op", "value", "after", "next", "subscriber_id", "external_id", "channel", "tag",
     "text_en", "text_ru", "subject_en", "subject_ru", "priority", "tags",
 )  # fmt: skip
@@ -25,7 +25,7 @@ HEAD_BOXES = (
     "redirect_url", "min_fill_seconds", "allowed_origins",
 )  # fmt: skip
 
-#: Maximum rows that a page may post; a form has at most 50 questions and 40 routes.
+#: Maximum rows that a page may post; a form has at most 50 questions and 40 rules.
 MOST_ROWS = 60
 
 
@@ -35,7 +35,7 @@ class Draft:
 
     head: Row
     fields: list[Row] = field(default_factory=list)
-    routes: list[Row] = field(default_factory=list)
+    rules: list[Row] = field(default_factory=list)
     form_id: str = ""
     version: str = ""
 
@@ -59,8 +59,8 @@ class Draft:
             "allowed_origins": "\n".join(definition.allowed_origins),
         }
         fields = [_field_row(each) for each in definition.fields]
-        routes = [_route_row(each.model_dump(mode="json")) for each in definition.routes]
-        return cls(head, fields, routes, form_id, str(version))
+        rules = [_rule_row(each.model_dump(mode="json")) for each in definition.rules]
+        return cls(head, fields, rules, form_id, str(version))
 
     @classmethod
     def posted(cls, form: PostedForm) -> "Draft":
@@ -68,7 +68,7 @@ class Draft:
         return cls(
             {name: form.text(name) for name in HEAD_BOXES},
             _rows(form, "f", FIELD_BOXES, _count(form.text("fields"))),
-            _rows(form, "r", ROUTE_BOXES, _count(form.text("routes"))),
+            _rows(form, "r", RULE_BOXES, _count(form.text("rules"))),
             form.text("form_id"),
             form.text("version"),
         )
@@ -84,11 +84,11 @@ class Draft:
         """Does what a button says, e.g. `field-up-2`; nothing for a name of none."""
         what, _, rest = action.partition("-")
         how, _, number = rest.partition("-")
-        rows = self.fields if what == "field" else self.routes
+        rows = self.fields if what == "field" else self.rules
         if how == "add" and len(rows) < MOST_ROWS:
-            rows.append(self._next_question(new_type) if what == "field" else _empty_route())
+            rows.append(self._next_question(new_type) if what == "field" else _empty_rule())
         at = _count(number)
-        if what not in {"field", "route"} or not number or at >= len(rows):
+        if what not in {"field", "rule"} or not number or at >= len(rows):
             return
         to = at + {"up": -1, "down": 1}.get(how, 0)
         if how == "remove":
@@ -108,8 +108,8 @@ def _question(number: int, kind: str) -> Row:
     return dict.fromkeys(FIELD_BOXES, "") | {"key": f"question_{number}", "type": kind}
 
 
-def _empty_route() -> Row:
-    return dict.fromkeys(ROUTE_BOXES, "") | {"kind": "ticket", "priority": "normal"}
+def _empty_rule() -> Row:
+    return dict.fromkeys(RULE_BOXES, "") | {"kind": "ticket", "priority": "normal"}
 
 
 def _rows(form: PostedForm, prefix: str, boxes: Sequence[str], count: int) -> list[Row]:
@@ -142,9 +142,9 @@ def _field_row(field: FormField) -> Row:
     }
 
 
-def _route_row(route: dict[str, Any]) -> Row:
-    to, when = route["to"], route["when"] or {}
-    row = _empty_route() | {"kind": to["kind"]}
+def _rule_row(rule: dict[str, Any]) -> Row:
+    to, when = rule["to"], rule["when"] or {}
+    row = _empty_rule() | {"kind": to["kind"]}
     row |= {"field": when.get("field", ""), "op": when.get("op", "")}
     value = when.get("value")
     row["value"] = (

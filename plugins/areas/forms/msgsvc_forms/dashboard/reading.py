@@ -27,7 +27,7 @@ def to_body(draft: Draft, *, has: set[str]) -> dict[str, Any]:
     body: dict[str, Any] = {
         "title": _localized(head, "title") or "",
         "fields": [_field(row) for row in draft.fields],
-        "routes": [_route(row, draft.fields) for row in draft.routes],
+        "rules": [_rule(row, draft.fields) for row in draft.rules],
         "allowed_origins": head["allowed_origins"].split(),
         "min_fill_seconds": _number(head["min_fill_seconds"] or "0"),
     }
@@ -79,7 +79,7 @@ def _field(row: Row) -> dict[str, Any]:
     return made
 
 
-def _route(row: Row, fields: list[Row]) -> dict[str, Any]:
+def _rule(row: Row, fields: list[Row]) -> dict[str, Any]:
     to: dict[str, Any] = {"kind": row["kind"]}
     match row["kind"]:
         case "subscriber":

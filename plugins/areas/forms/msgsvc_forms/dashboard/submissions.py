@@ -10,7 +10,6 @@ from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import Forbidden
-from msgsvc_core.kernel.json import from_json
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.export import to_csv
@@ -81,7 +80,7 @@ async def submission(
         "form": form,
         "definition": (version or form).definition,
         "row": row,
-        "leads": from_json(row.leads),
+        "results": row.results,
         "files": {
             file.file_id: (file, _address(page, all_files, settings.base_url, file))
             for file in files
@@ -123,7 +122,7 @@ async def not_spam(page: PageContext, forms: Forms, all_submissions: Submissions
     submission_id = page.params["submission_id"]
     await all_submissions.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
-    notice = page._("Marked as not spam: the submission was accepted and its routes were run.")
+    notice = page._("Marked as not spam: the submission was accepted and its rules were run.")
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 

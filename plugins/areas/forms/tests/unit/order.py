@@ -51,7 +51,7 @@ FORM = form_of()
 
 
 async def add_form(tx: Tx, **fields: Any) -> Form:
-    """Stores the form, also with routes that lead nowhere."""
+    """Stores the form, also with rules that lead nowhere."""
     form = form_of(**fields)
     await store.insert(tx, form)
     return form

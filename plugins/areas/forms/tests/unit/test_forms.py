@@ -31,20 +31,20 @@ async def test_a_project_has_so_many_forms(core: MemoryCore, tx: Tx) -> None:
         await core.get(Forms).create(tx, PROJECT, new_form(slug="other"))
 
 
-@pytest.mark.parametrize("core", [{"routes_per_form": 1}], indirect=True)
-async def test_a_form_has_so_many_routes(core: MemoryCore, tx: Tx) -> None:
-    with pytest.raises(ValidationFailed, match="routes: at most 1"):
-        await core.get(Forms).create(tx, PROJECT, new_form(routes=[WEBHOOK, WEBHOOK]))
+@pytest.mark.parametrize("core", [{"rules_per_form": 1}], indirect=True)
+async def test_a_form_has_so_many_rules(core: MemoryCore, tx: Tx) -> None:
+    with pytest.raises(ValidationFailed, match="rules: at most 1"):
+        await core.get(Forms).create(tx, PROJECT, new_form(rules=[WEBHOOK, WEBHOOK]))
 
 
-async def test_routes_that_lead_nowhere_are_named_before_anything_is_kept(
+async def test_rules_that_lead_nowhere_are_named_before_anything_is_kept(
     core: MemoryCore, tx: Tx
 ) -> None:
     nobody = {"to": {"kind": "subscriber", "subscriber_id": "sub_unknown"}}
     with pytest.raises(SubscriberNotFound) as refused:
-        await core.get(Forms).create(tx, PROJECT, new_form(routes=[WEBHOOK, nobody]))
+        await core.get(Forms).create(tx, PROJECT, new_form(rules=[WEBHOOK, nobody]))
 
-    assert "routes[1].to" in str(refused.value.findings)
+    assert "rules[1].to" in str(refused.value.findings)
     assert await core.get(Forms).page(tx, PROJECT, None, 10) == []
 
 

@@ -24,13 +24,13 @@ TO_STAFF = {"kind": "tag", "tag": "staff"}
 TO_TICKET = {"kind": "ticket", "priority": "high", "tags": ["form"]}
 
 
-def routes(*targets: dict[str, Any]) -> list[dict[str, Any]]:
+def rules(*targets: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"to": to} for to in targets]
 
 
 async def led(core: MemoryCore, tx: Tx, *targets: dict[str, Any]) -> list[dict[str, Any]]:
-    """What becomes of Ann's submission to a form with these routes."""
-    form = await add_form(tx, routes=routes(*targets))
+    """What becomes of Ann's submission to a form with these rules."""
+    form = await add_form(tx, rules=rules(*targets))
     leads: list[dict[str, Any]] = from_json((await submit(core, tx, form)).leads)
     return leads
 
@@ -67,7 +67,7 @@ async def test_a_ticket_has_the_customer_whom_the_answers_name(
     assert (request.priority, request.tags) == ("high", ("form",))
 
 
-async def test_a_route_to_the_event_alone_makes_nothing(core: MemoryCore, tx: Tx) -> None:
+async def test_a_rule_to_the_event_alone_makes_nothing(core: MemoryCore, tx: Tx) -> None:
     [lead] = await led(core, tx, {"kind": "webhook"})
 
     assert (lead["status"], lead["id"]) == ("done", None)
@@ -82,21 +82,21 @@ async def test_a_way_to_the_next_question_leads_no_submission_anywhere(
 @pytest.mark.parametrize(
     ("to", "why"),
     [
-        (TO_STAFF, r"routes\[0\].to.tag: this project has no tag 'staff'"),
-        (TO_TICKET, r"routes\[0\].to.kind: no plugin that keeps tickets"),
+        (TO_STAFF, r"rules\[0\].to.tag: this project has no tag 'staff'"),
+        (TO_TICKET, r"rules\[0\].to.kind: no plugin that keeps tickets"),
     ],
 )
-async def test_a_form_is_kept_with_routes_that_lead_somewhere(to: dict[str, Any], why: str) -> None:
+async def test_a_form_is_kept_with_rules_that_lead_somewhere(to: dict[str, Any], why: str) -> None:
     async with memory_core(plugins=["forms"]) as core, core.db.transaction() as tx:
         with pytest.raises(ValidationFailed, match=why):
-            await core.get(Forms).create(tx, PROJECT, new_form(routes=routes(to)))
+            await core.get(Forms).create(tx, PROJECT, new_form(rules=rules(to)))
 
 
 # ---- copies -------------------------------------------------------------------------------------
 
 
 async def deleted(core: MemoryCore, *targets: dict[str, Any]) -> str:
-    """Deletes a submission of Anna's to a form with these routes; returns its id."""
+    """Deletes a submission of Anna's to a form with these rules; returns its id."""
     async with core.db.transaction() as tx:
         sent = await submitted(core, tx, *targets)
         await core.get(Submissions).delete(tx, PROJECT, FORM_ID, sent.submission_id)
@@ -104,9 +104,9 @@ async def deleted(core: MemoryCore, *targets: dict[str, Any]) -> str:
 
 
 async def submitted(core: MemoryCore, tx: Tx, *targets: dict[str, Any]) -> Submission:
-    """Anna's submission to a form with these routes."""
+    """Anna's submission to a form with these rules."""
     anna = await core.person(tx, tags=["staff"])
-    form = await add_form(tx, routes=routes(*targets))
+    form = await add_form(tx, rules=rules(*targets))
     return await submit(core, tx, form, subscriber=anna)
 
 

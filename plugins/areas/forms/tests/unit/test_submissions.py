@@ -97,7 +97,7 @@ async def test_what_was_cleared_before_is_not_charged_again(
 
 
 async def test_what_is_deleted_by_hand_goes_out_of_tickets_too(core: MemoryCore, tx: Tx) -> None:
-    form = await add_form(tx, routes=[{"to": {"kind": "ticket"}}])
+    form = await add_form(tx, rules=[{"to": {"kind": "ticket"}}])
     first, second = [await submit(core, tx, form) for _ in range(2)]
     await core.get(Submissions).delete(tx, PROJECT, FORM_ID, first.submission_id)
     await core.get(Submissions).purge(tx, core.clock.now_ms() + 1, spam=False, limit=10)
@@ -173,7 +173,7 @@ async def test_a_runner_that_stops_removes_nothing_more(core: MemoryCore, name: 
         await handler_of(core, name)(ctx, [claimed(NewJob(name, payload))])
 
 
-def test_a_submission_of_a_ticket_is_known_by_a_route_that_led_there() -> None:
+def test_a_submission_of_a_ticket_is_known_by_a_rule_that_led_there() -> None:
     def led(kind: str, status: str) -> Submission:
         leads = to_json([{"route": 0, "id": None, "kind": kind, "status": status}])
         return Submission(PROJECT, "fsb_1", FORM_ID, 1, "web", None, "en", None, "[]", leads, 0)
