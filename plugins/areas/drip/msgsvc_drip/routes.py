@@ -58,7 +58,7 @@ async def get_drip(ctx: Context, drip_id: DripId, drips: Drips) -> DripAnswer:
     return DripAnswer.of(await drips.get(ctx.tx, ctx.project_id, drip_id))
 
 
-@router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=lambda _: _("Campaign changed"))
+@router.patch("/v1/drips/{drip_id}", errors=(NotFound,), audited=lambda _: _("Campaign changed"))
 async def update_drip(
     ctx: Context, drip_id: DripId, body: UpdateDripBody, drips: Drips
 ) -> DripAnswer:

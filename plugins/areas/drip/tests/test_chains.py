@@ -40,8 +40,8 @@ async def test_chain_is_shown_as_it_was_given(shop: Shop) -> None:
 
 async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
     drip_id = (await shop.call("/drips", **BODY))["drip_id"]
-    changed = await shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of("new"))
-    again = await shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of("new"))
+    changed = await shop.call(f"/drips/{drip_id}", "PATCH", steps=steps_of("new"))
+    again = await shop.call(f"/drips/{drip_id}", "PATCH", steps=steps_of("new"))
 
     assert changed["steps"] == steps_of("new")
     assert [changed[name] for name in BODY if name != "steps"] == [
@@ -56,7 +56,7 @@ async def test_change_keeps_what_is_left_out(shop: Shop) -> None:
 async def test_changes_at_once_are_versions_one_after_another(shop: Shop) -> None:
     drip_id = (await shop.call("/drips", **BODY))["drip_id"]
     changes = [
-        shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of(f"new {number}"))
+        shop.call(f"/drips/{drip_id}", "PATCH", steps=steps_of(f"new {number}"))
         for number in range(5)
     ]
 
@@ -69,8 +69,8 @@ async def test_chain_whose_template_is_gone_can_be_renamed_and_not_given_the_sam
     await shop.call("/templates", key="hello", text="Hello")
     drip_id = await shop.chain(steps=[{"delay": {"hours": 1}, "message": {"template": "hello"}}])
     await shop.call("/templates/hello", "DELETE")
-    renamed = await shop.call(f"/drips/{drip_id}", "PUT", name="Old", trigger={"on": "manual"})
-    answer = await shop.client.put(f"/v1/drips/{drip_id}", json={"timezone": "Europe/Berlin"})
+    renamed = await shop.call(f"/drips/{drip_id}", "PATCH", name="Old", trigger={"on": "manual"})
+    answer = await shop.client.patch(f"/v1/drips/{drip_id}", json={"timezone": "Europe/Berlin"})
 
     assert (renamed["name"], renamed["version"]) == ("Old", 1)
     assert refusal(answer) == (404, "not_found")
@@ -202,7 +202,7 @@ async def test_template_is_looked_at_when_the_chain_is_made(shop: Shop) -> None:
 
 async def test_chain_has_at_most_50_steps(shop: Shop) -> None:
     drip_id = await shop.chain(*["x"] * 50)
-    for method, path in (("POST", "/drips"), ("PUT", f"/drips/{drip_id}")):
+    for method, path in (("POST", "/drips"), ("PATCH", f"/drips/{drip_id}")):
         body = {"steps": steps_of(*["x"] * 51)}
         if method == "POST":
             body |= {"name": "Long", "trigger": {"on": "manual"}}

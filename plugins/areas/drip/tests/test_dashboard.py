@@ -202,7 +202,7 @@ async def test_people_are_counted_by_version_and_no_further_than_asked(shop: Sho
     drip_id = await shop.chain("One", "Two")
     for name in ("Ann", "Bob", "Cy"):
         await shop.enroll(drip_id, await shop.person(name))
-    await shop.call(f"/drips/{drip_id}", "PUT", timezone="Europe/Berlin")
+    await shop.call(f"/drips/{drip_id}", "PATCH", timezone="Europe/Berlin")
     await shop.enroll(drip_id, await shop.person("Dee"))
 
     counts = await _counts(shop, drip_id)

@@ -187,7 +187,9 @@ async def test_people_finish_the_version_that_they_began(shop: Shop) -> None:
     ann, bob = await shop.person("Ann"), await shop.person("Bob")
     await shop.enroll(drip_id, ann)
     await shop.after(HOUR)
-    edited = await shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of("zero", "one", "two", "x"))
+    edited = await shop.call(
+        f"/drips/{drip_id}", "PATCH", steps=steps_of("zero", "one", "two", "x")
+    )
     await shop.enroll(drip_id, bob)
     for _ in range(4):
         await shop.after(HOUR)
@@ -203,7 +205,7 @@ async def test_shorter_chain_ends_nobody_who_is_in_it(shop: Shop) -> None:
     ann = await shop.person("Ann")
     await shop.enroll(drip_id, ann)
     await shop.after(HOUR)
-    await shop.call(f"/drips/{drip_id}", "PUT", steps=steps_of("new"), stop_on=[])
+    await shop.call(f"/drips/{drip_id}", "PATCH", steps=steps_of("new"), stop_on=[])
     assert await shop.after(HOUR) == ["one", "two"]
     await shop.call("/events", subscriber_id=ann, name="order.paid")
 
@@ -217,7 +219,7 @@ async def test_shorter_chain_ends_nobody_who_is_in_it(shop: Shop) -> None:
 async def test_new_trigger_and_name_hold_at_once_and_make_no_version(shop: Shop) -> None:
     drip_id = await shop.chain("one")
     edited = await shop.call(
-        f"/drips/{drip_id}", "PUT", name="Hello", trigger={"on": "subscription"}
+        f"/drips/{drip_id}", "PATCH", name="Hello", trigger={"on": "subscription"}
     )
     ann = await shop.person()
 
