@@ -53,7 +53,7 @@ GOES_ON: dict[str, Any] = {
     "update_branding": {"sender_name": "Mine"},
     "update_ticket_settings": {"assignment": "manual"},
     "update_ticket_hours": {"timezone": "Europe/Berlin"},
-    "update_ticket_service_levels": {"warn_minutes": 15},
+    "update_ticket_service_levels": {"warn_seconds": 900},
     "take_otp_result": {"result": "0" * 40},
     "create_channel": {"name": "new_bot", "plugin": "recording"},
     "create_channel_request": {"name": "asked_bot", "plugin": "mini_app"},

@@ -31,7 +31,9 @@ async def block_customer(
     ctx: Context, subscriber_id: SubscriberId, body: BlockBody, blocklist: Blocklist
 ) -> BlockedAnswer:
     """Blocks a subscriber: their messages open or continue no ticket. They are not notified."""
-    return BlockedAnswer.of(await blocklist.add(ctx.tx, ctx.project_id, subscriber_id, body.reason))
+    return BlockedAnswer.of(
+        await blocklist.add(ctx.tx, ctx.project_id, subscriber_id, body.reason or "")
+    )
 
 
 @router.delete(

@@ -3,6 +3,7 @@
 Every effective change locks the ticket's row, and emits its event in the same transaction.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,15 @@ from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store
-from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket, TicketUpdate
+from msgsvc_helpdesk.models import (
+    SYSTEM,
+    TAG_LENGTH,
+    TAG_PATTERN,
+    Actor,
+    Status,
+    Ticket,
+    TicketUpdate,
+)
 from msgsvc_helpdesk.service_levels.clocks import Followed, SlaClocks
 from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.team.assignment import Assignment
@@ -191,7 +200,11 @@ class TicketChanges:
     async def add_tag(
         self, tx: Tx, project_id: str, ticket_id: str, tag: str, actor: Actor
     ) -> Ticket:
-        """Adds a tag to the others. Raises as `set_tags`."""
+        """Adds a tag to the others. Raises as `set_tags`, also for a text that can't be a tag."""
+        if len(tag) > TAG_LENGTH or not re.fullmatch(TAG_PATTERN, tag):
+            raise ValidationFailed(
+                "must match pattern '{pattern}'", field="key", pattern=TAG_PATTERN
+            )
         ticket = await self.lock(tx, project_id, ticket_id)
         return await self.set_tags(tx, project_id, ticket.ticket_id, [*ticket.tags, tag], actor)
 

@@ -335,7 +335,9 @@ class OpenTicketBody(RequestModel):
     text: MessageText = Field(
         description="The customer's message.", examples=["Where is my parcel?"]
     )
-    subject: Subject = Field("", description="By default the beginning of the text.")
+    subject: Subject | None = Field(
+        None, description="What it is about; by default the beginning of the text."
+    )
     priority: Priority = Field("normal", description="How urgent it is.")
     tags: list[TicketTag] = Field(default_factory=list, description="Labels for agents.")
     assignee_id: str | None = Field(
@@ -595,6 +597,6 @@ class StatsQuery(Query):
 class BlockBody(RequestModel):
     """The reason for the block, shown in the blocklist."""
 
-    reason: str = Field(
-        "", max_length=500, description="Why, for agents; may be empty.", examples=["Spam"]
+    reason: Annotated[str, Field(max_length=500)] | None = Field(
+        None, description="Why, for agents; null for none.", examples=["Spam"]
     )

@@ -99,7 +99,7 @@ async def open_ticket(
     opening = Opening(
         source="api",
         message=CustomerMessage(body.text, tuple(body.file_ids)),
-        subject=body.subject,
+        subject=body.subject or "",
         subscriber_id=subscriber_id,
         customer_name=body.name or "",
         customer_email=body.email or "",
@@ -220,7 +220,7 @@ async def add_customer_reply(
     return await _answer(ctx, tickets, ticket)
 
 
-@router.put("/v1/tickets/{ticket_id}/tags/{key}", errors=(NotFound,))
+@router.put("/v1/tickets/{ticket_id}/tags/{key}", errors=(NotFound, ValidationFailed))
 async def add_ticket_tag(
     ctx: Context, ticket_id: TicketRef, key: NamedTicketTag, tickets: Tickets
 ) -> TicketAnswer:

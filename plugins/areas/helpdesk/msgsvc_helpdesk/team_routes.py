@@ -14,9 +14,9 @@ from msgsvc_helpdesk.team.assignment import Agent
 from msgsvc_helpdesk.team.models import (
     AgentAnswer,
     AgentList,
-    DeskSettings,
     DeskSettingsAnswer,
     UpdateAgentBody,
+    UpdateDeskSettingsBody,
     ViewBody,
     ViewerAnswer,
     ViewerList,
@@ -34,13 +34,13 @@ async def get_ticket_settings(ctx: Context, tickets: Tickets) -> DeskSettingsAns
     return DeskSettingsAnswer.of(await tickets.assignment.settings(ctx.tx, ctx.project_id))
 
 
-@router.put("/v1/tickets/settings", audited=lambda _: _("Helpdesk settings changed"))
+@router.patch("/v1/tickets/settings", audited=lambda _: _("Helpdesk settings changed"))
 async def update_ticket_settings(
-    ctx: Context, body: DeskSettings, tickets: Tickets
+    ctx: Context, body: UpdateDeskSettingsBody, tickets: Tickets
 ) -> DeskSettingsAnswer:
-    """Replaces the project's helpdesk settings; omitted ones get their defaults."""
-    await tickets.assignment.change_settings(ctx.tx, ctx.project_id, body)
-    return DeskSettingsAnswer.of(body)
+    """Changes the project's helpdesk settings; omitted ones stay unchanged."""
+    changed = await tickets.assignment.change_settings(ctx.tx, ctx.project_id, body)
+    return DeskSettingsAnswer.of(changed)
 
 
 @router.get("/v1/tickets/agents", errors=(BadRequest,))

@@ -37,7 +37,10 @@ class TicketAnswer(ResponseModel):
 
     ticket_id: TicketId
     number: TicketNumber
-    subject: str = Field(description="What it is about.", examples=["My parcel"])
+    subject: str | None = Field(
+        description="What it is about; null for a ticket that was opened without text or subject.",
+        examples=["My parcel"],
+    )
     status: Status = Field(description=STATUS)
     priority: Priority = Field(description="How urgent it is.", examples=["normal"])
     channel: str = Field(
@@ -48,14 +51,14 @@ class TicketAnswer(ResponseModel):
         description="The customer; null for one without a messenger.",
         examples=[examples.SUBSCRIBER_ID],
     )
-    customer_name: str = Field(
-        description="First name of a subscriber when it was opened, or the name that was given; may be"
-        " empty.",
+    customer_name: str | None = Field(
+        description="First name of a subscriber when it was opened, or the name that was given; null for"
+        " none.",
         examples=["Ann"],
     )
-    customer_email: str = Field(
-        description="Email address that was given for a customer without a messenger; else empty.",
-        examples=[""],
+    customer_email: str | None = Field(
+        description="Email address that was given for a customer without a messenger; else null.",
+        examples=[None],
     )
     assignee_id: AssigneeId
     tags: list[str] = Field(description="Labels for agents.", examples=[["delivery"]])
@@ -118,11 +121,14 @@ class TicketAnswer(ResponseModel):
 
 def _fields(ticket: Ticket) -> dict[str, object]:
     same = (
-        "ticket_id number subject status priority channel subscriber_id customer_name"
-        " customer_email assignee_id source source_id csat_score csat_comment merged_into"
+        "ticket_id number status priority channel subscriber_id assignee_id source source_id csat_score"
+        " csat_comment merged_into"
     )
     return {
         **{name: getattr(ticket, name) for name in same.split()},
+        "subject": ticket.subject or None,
+        "customer_name": ticket.customer_name or None,
+        "customer_email": ticket.customer_email or None,
         "tags": list(ticket.tags),
         "created_at": to_rfc3339(ticket.created_at_ms),
         "updated_at": to_rfc3339(ticket.updated_at_ms),
@@ -274,14 +280,14 @@ class BlockedAnswer(ResponseModel):
     """A subscriber whose messages open no tickets."""
 
     subscriber_id: SubscriberId
-    reason: str = Field(description="Why, for agents; may be empty.", examples=["Spam"])
+    reason: str | None = Field(description="Why, for agents; null for none.", examples=["Spam"])
     created_at: CreatedAt = Field(description="When they were blocked.")
 
     @classmethod
     def of(cls, blocked: Blocked) -> "BlockedAnswer":
         return cls(
             subscriber_id=blocked.subscriber_id,
-            reason=blocked.reason,
+            reason=blocked.reason or None,
             created_at=to_rfc3339(blocked.created_at_ms),
         )
 
@@ -346,8 +352,8 @@ class TargetShare(ResponseModel):
 class TargetShares(ResponseModel):
     """How often the service level targets were met."""
 
-    first_reply: TargetShare = Field(description="First replies.")
-    next_reply: TargetShare = Field(description="Replies to what customers wrote since.")
+    first_response: TargetShare = Field(description="First replies.")
+    next_response: TargetShare = Field(description="Replies to what customers wrote since.")
     resolution: TargetShare = Field(description="Closings.")
 
     @classmethod

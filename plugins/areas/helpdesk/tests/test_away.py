@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_devkit import FakeClock
 from msgsvc_helpdesk.customers.away import is_due
-from msgsvc_helpdesk.service_levels.hours_models import HoursBody, Opening, business_hours
+from msgsvc_helpdesk.service_levels.hours_models import HoursSettings, Opening, business_hours
 
 from .conftest import Person, change, listed
 
@@ -25,7 +25,7 @@ def at(clock: FakeClock, moment: str) -> None:
 
 
 async def set_hours(client: httpx2.AsyncClient, **body: object) -> None:
-    answer = await client.put(HOURS, json={"openings": OPENINGS, **body})
+    answer = await client.patch(HOURS, json={"openings": OPENINGS, **body})
     assert answer.status_code == 200, answer.text
 
 
@@ -106,7 +106,7 @@ async def test_a_holiday_is_one_closed_period_with_the_nights_around_it(
 
 def test_an_opening_that_has_just_begun_ends_the_closed_period() -> None:
     hours = business_hours(
-        HoursBody(openings=[Opening(day="friday", opens="09:00", closes="09:01")])
+        HoursSettings(openings=[Opening(day="friday", opens="09:00", closes="09:01")])
     )
     told_ms, minute = 1_768_500_000_000, 60_000
     opens_ms = hours.next_opening(told_ms)

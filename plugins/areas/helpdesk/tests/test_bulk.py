@@ -178,8 +178,8 @@ async def test_a_cancelled_one_changes_nothing_any_more(
 async def test_what_is_due_is_what_was_due_at_the_start(
     service: Service, client: httpx2.AsyncClient, clock: FakeClock
 ) -> None:
-    targets = {"normal": {"first_reply_minutes": 60, "counted_in": "calendar"}}
-    assert (await client.put("/v1/tickets/sla", json=targets)).is_success
+    targets = {"normal": {"first_response_seconds": 3600, "counted_in": "calendar"}}
+    assert (await client.patch("/v1/tickets/sla", json=targets)).is_success
     late = await virtual(client)
     clock.advance(3600)
     bulk = await post(client, PATH, action="set_priority", value="high", filters={"due": "overdue"})

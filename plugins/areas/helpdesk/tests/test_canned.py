@@ -47,7 +47,7 @@ async def test_they_are_made_shown_changed_and_removed(client: httpx2.AsyncClien
     made = await post(client, PATH, **HELLO)
     await post(client, PATH, key="bye", text="Bye")
 
-    changed = await client.put(f"{PATH}/hello", json={"text": "Hi {{ who }}"})
+    changed = await client.patch(f"{PATH}/hello", json={"text": "Hi {{ who }}"})
     one = await client.get(f"{PATH}/hello")
     page = (await client.get(f"{PATH}?limit=1")).json()
     rest = (await client.get(f"{PATH}?cursor={page['next_cursor']}")).json()
@@ -61,7 +61,7 @@ async def test_they_are_made_shown_changed_and_removed(client: httpx2.AsyncClien
     for request in ("get", "delete"):
         answer = await getattr(client, request)(f"{PATH}/bye")
         assert refusal(answer) == (404, "not_found")
-    assert refusal(await client.put(f"{PATH}/bye", json={"title": "x"})) == (404, "not_found")
+    assert refusal(await client.patch(f"{PATH}/bye", json={"title": "x"})) == (404, "not_found")
 
 
 @pytest.mark.shared_service

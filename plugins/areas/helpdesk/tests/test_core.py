@@ -172,7 +172,7 @@ async def test_who_is_erased_leaves_empty_tickets(
         ticket = await whole(client, number)
         assert ticket["status"] == "closed"
         assert (await messages_of(client, number))["data"] == []
-        assert (ticket["subject"], ticket["customer_name"]) == ("", "")
+        assert (ticket["subject"], ticket["customer_name"]) == (None, None)
     assert refusal(await client.get(f"/v1/files/{file_id}")) == (404, "not_found")
     assert await said(client, other) == ["Somebody else"]
     await change(client, {"ticket_id": "1"}, status="open")
@@ -196,7 +196,7 @@ async def test_who_is_erased_leaves_no_name_in_what_was_merged_into_their_ticket
 
     [gone, _ticket] = await listed(client)
     assert gone["ticket_id"] == called["ticket_id"]
-    assert (gone["customer_name"], gone["customer_email"], gone["subject"]) == ("", "", "")
+    assert (gone["customer_name"], gone["customer_email"], gone["subject"]) == (None,) * 3
     assert gone["merged_into"] is not None
 
 

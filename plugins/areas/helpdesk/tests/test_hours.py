@@ -25,15 +25,20 @@ async def test_a_project_is_open_around_the_clock_until_it_says_otherwise(
         "openings": [tuesday, late, MONDAY],
         "holidays": holidays,
     }
-    put = await client.put(HOURS, json=wanted)
+    put = await client.patch(HOURS, json=wanted)
     after = (await client.get(HOURS)).json()
-    cleared = await client.put(HOURS, json={})
+    same = await client.patch(HOURS, json={})
+    moved = await client.patch(HOURS, json={"timezone": "UTC", "away_message": "At nine."})
+    cleared = await client.patch(HOURS, json=before)
 
     nothing = {"openings": [], "holidays": [], "away_message": None}
     assert before == {"timezone": "UTC", **nothing}
     assert put.json() == after
     assert after["openings"] == [MONDAY, late, tuesday]
     assert [day["date"] for day in after["holidays"]] == ["2026-12-25", "2027-01-01"]
+    assert [day["name"] for day in after["holidays"]] == [None, "New Year"]
+    assert same.json() == after
+    assert moved.json() == {**after, "timezone": "UTC", "away_message": "At nine."}
     assert cleared.json() == before
 
 
@@ -55,7 +60,7 @@ async def test_a_project_is_open_around_the_clock_until_it_says_otherwise(
 async def test_wrong_hours_are_refused(
     client: httpx2.AsyncClient, wrong: dict[str, Any], field: str
 ) -> None:
-    answer = await client.put(HOURS, json=wrong)
+    answer = await client.patch(HOURS, json=wrong)
 
     assert refusal(answer) == (400, "validation_failed")
     assert field in answer.json()["error"]
@@ -66,8 +71,8 @@ async def test_each_project_has_its_own_hours_beside_its_other_settings(
     client: httpx2.AsyncClient, service: Service, make_tenant: Any
 ) -> None:
     other = (await make_tenant(service, "Other")).client
-    await client.put("/v1/tickets/settings", json={"assignment": "least_busy"})
-    await client.put(HOURS, json={"openings": [MONDAY]})
+    await client.patch("/v1/tickets/settings", json={"assignment": "least_busy"})
+    await client.patch(HOURS, json={"openings": [MONDAY]})
 
     assert (await other.get(HOURS)).json()["openings"] == []
     assert (await client.get("/v1/tickets/settings")).json()["assignment"] == "least_busy"

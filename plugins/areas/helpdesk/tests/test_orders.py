@@ -20,9 +20,9 @@ async def service(make_service: ServiceFactory) -> Service:
 @pytest.fixture
 async def tickets(client: httpx2.AsyncClient, clock: FakeClock) -> list[int]:
     """Four: the second was answered, the third is urgent and so due first, the fourth waits since last."""
-    targets = {"urgent": {"first_reply_minutes": 5, "counted_in": "calendar"}}
-    targets["normal"] = {"first_reply_minutes": 60, "counted_in": "calendar"}
-    assert (await client.put("/v1/tickets/sla", json=targets)).is_success
+    targets = {"urgent": {"first_response_seconds": 300, "counted_in": "calendar"}}
+    targets["normal"] = {"first_response_seconds": 3600, "counted_in": "calendar"}
+    assert (await client.patch("/v1/tickets/sla", json=targets)).is_success
     made = []
     for priority in ("normal", "normal", "urgent", "normal"):
         made.append(await virtual(client, priority=priority, tags=["delivery"]))

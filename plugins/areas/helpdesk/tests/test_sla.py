@@ -30,15 +30,15 @@ from .test_time import later
 HOUR_S = 3600
 SLA = "/v1/tickets/sla"
 CALENDAR = {
-    "first_reply_minutes": 60,
-    "next_reply_minutes": 30,
-    "resolution_minutes": 600,
+    "first_response_seconds": 3600,
+    "next_response_seconds": 1800,
+    "resolution_seconds": 36000,
     "counted_in": "calendar",
 }
 
 
 async def set_sla(client: httpx2.AsyncClient, service: Service, **body: Any) -> dict[str, Any]:
-    answer = await client.put(SLA, json=body)
+    answer = await client.patch(SLA, json=body)
     assert answer.status_code == 200, answer.text
     await settled(service)
     return dict(answer.json())
@@ -50,25 +50,29 @@ async def events(client: httpx2.AsyncClient) -> list[tuple[str, str, int]]:
 
 
 def clocks_of(ticket: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
-    return {one["target"]: (one["state"], one["outcome"]) for one in ticket["sla"]}
+    return {one["target"]: (one["status"], one["outcome"]) for one in ticket["sla"]}
 
 
 async def test_targets_are_settings_of_the_project(
     client: httpx2.AsyncClient, service: Service
 ) -> None:
     before = (await client.get(SLA)).json()
-    set_ = await set_sla(client, service, urgent=CALENDAR, warn_minutes=30)
+    set_ = await set_sla(client, service, urgent=CALENDAR, warn_seconds=1800)
     refused = [
-        await client.put(SLA, json={"urgent": {"first_reply_minutes": 0}}),
-        await client.put(SLA, json={"urgent": {"counted_in": "holidays"}}),
-        await client.put(SLA, json={"top": CALENDAR}),
+        await client.patch(SLA, json={"urgent": {"first_response_seconds": 59}}),
+        await client.patch(SLA, json={"urgent": None}),
+        await client.patch(SLA, json={"urgent": {"counted_in": "holidays"}}),
+        await client.patch(SLA, json={"top": CALENDAR}),
     ]
 
-    assert before["normal"]["first_reply_minutes"] is None
-    assert before["warn_minutes"] == 0
+    assert before["normal"]["first_response_seconds"] is None
+    assert before["warn_seconds"] == 0
     assert set_["urgent"] == CALENDAR
     assert set_ == (await client.get(SLA)).json()
-    assert [refusal(answer) for answer in refused] == [(400, "validation_failed")] * 3
+    # A priority's targets are replaced whole; the others stay.
+    changed = await set_sla(client, service, normal={"first_response_seconds": 90})
+    assert changed == {**set_, "normal": {**before["normal"], "first_response_seconds": 90}}
+    assert [refusal(answer) for answer in refused] == [(400, "validation_failed")] * 4
 
 
 async def test_a_ticket_is_due_by_its_first_reply_and_no_more_while_its_customer_is_to_act(
@@ -86,7 +90,10 @@ async def test_a_ticket_is_due_by_its_first_reply_and_no_more_while_its_customer
     assert ticket["due_at"] == later_z(ticket["created_at"], HOUR_S)
     assert plain["due_at"] is None
     assert answered["ticket"]["due_at"] is None
-    assert clocks_of(after) == {"first_reply": ("over", "kept"), "resolution": ("paused", None)}
+    assert clocks_of(after) == {
+        "first_response": ("completed", "met"),
+        "resolution": ("paused", None),
+    }
     assert asked["due_at"] == later_z(asked["waiting_since"], HOUR_S / 2)
     assert await events(client) == []
 
@@ -94,7 +101,7 @@ async def test_a_ticket_is_due_by_its_first_reply_and_no_more_while_its_customer
 async def test_a_missed_target_is_told_once_after_its_warning(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
 ) -> None:
-    await set_sla(client, service, normal=CALENDAR, warn_minutes=15)
+    await set_sla(client, service, normal=CALENDAR, warn_seconds=900)
     await ann.write("Help")
     await pass_time(service, clock, 44 * 60)
     early = await events(client)
@@ -109,19 +116,19 @@ async def test_a_missed_target_is_told_once_after_its_warning(
     for _ in range(4):
         await pass_time(service, clock, HOUR_S / 4)
 
-    assert (early, soon) == ([], [("sla_due_soon", "first_reply", 1)])
-    assert missed[1:] == [("sla_breached", "first_reply", 1)]
+    assert (early, soon) == ([], [("sla_due_soon", "first_response", 1)])
+    assert missed[1:] == [("sla_breached", "first_response", 1)]
     found = await events(client)
-    assert found[2:] == [("sla_due_soon", "next_reply", 1), ("sla_breached", "next_reply", 1)]
+    assert found[2:] == [("sla_due_soon", "next_response", 1), ("sla_breached", "next_response", 1)]
     feed = (await client.get("/v1/events?limit=100")).json()["data"]
     [breach] = [
         one
         for one in feed
-        if one["event"] == "ticket.sla_breached" and one["data"]["target"] == "first_reply"
+        if one["event"] == "ticket.sla_breached" and one["data"]["target"] == "first_response"
     ]
     assert breach["data"]["due_at"] == ticket["due_at"]
     assert breach["data"]["subscriber_id"] == ann_id
-    assert clocks_of(await whole(client, ticket))["next_reply"] == ("running", "breached")
+    assert clocks_of(await whole(client, ticket))["next_response"] == ("running", "breached")
 
 
 @pytest.mark.both_databases
@@ -131,14 +138,14 @@ async def test_business_hours_pass_over_nights_and_holidays(
     today = later(clock, 0)[:10]
     days = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
     week = [{"day": day, "opens": "00:00", "closes": "00:30"} for day in days]
-    await client.put("/v1/tickets/hours", json={"openings": week, "holidays": [{"date": today}]})
-    await set_sla(client, service, normal={"first_reply_minutes": 45})
+    await client.patch("/v1/tickets/hours", json={"openings": week, "holidays": [{"date": today}]})
+    await set_sla(client, service, normal={"first_response_seconds": 2700})
     ticket = await virtual(client)
     due = ticket["due_at"]
-    await client.put("/v1/tickets/hours", json={"openings": week})
+    await client.patch("/v1/tickets/hours", json={"holidays": []})
     await settled(service)
     moved = (await whole(client, ticket))["due_at"]
-    await client.put("/v1/tickets/hours", json={})
+    await client.patch("/v1/tickets/hours", json={"openings": [], "holidays": []})
     await settled(service)
 
     # Nothing is left of today at this hour, whether it is a holiday or not.
@@ -157,7 +164,7 @@ async def test_tickets_that_were_there_before_are_due_from_the_settings_on(
     before = [one["due_at"] for one in await listed(client)]
     await set_sla(client, service, normal=CALENDAR)
     tickets = {one["number"]: one["due_at"] for one in await listed(client)}
-    await set_sla(client, service)
+    await set_sla(client, service, normal={})
     after = [one["due_at"] for one in await listed(client)]
 
     assert before == after == [None] * 3
@@ -183,8 +190,8 @@ async def test_closing_snoozing_merging_and_erasing_end_what_is_due(
     # Who waits, waits whether the ticket is snoozed or not.
     assert snoozed["due_at"] == aside["due_at"]
     assert await events(client) == [
-        ("sla_breached", "first_reply", 2),
-        ("sla_breached", "first_reply", 4),
+        ("sla_breached", "first_response", 2),
+        ("sla_breached", "first_response", 4),
     ]
     due = {one["number"]: one["due_at"] is None for one in await listed(client)}
     assert due == {1: True, 2: False, 3: True, 4: False, 5: True}
@@ -193,7 +200,7 @@ async def test_closing_snoozing_merging_and_erasing_end_what_is_due(
 async def test_lists_show_what_is_overdue_and_what_is_due_today(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock
 ) -> None:
-    await set_sla(client, service, normal=CALENDAR, high={"first_reply_minutes": 4 * 24 * 60})
+    await set_sla(client, service, normal=CALENDAR, high={"first_response_seconds": 345600})
     await virtual(client)
     await virtual(client, priority="high")
     await virtual(client, priority="low")
@@ -226,7 +233,7 @@ async def test_two_machines_that_look_at_once_tell_of_a_breach_once(
     await asyncio.gather(settled(one), settled(two))
 
     found = await events(tenant.client)
-    assert sorted(found) == [("sla_breached", "first_reply", number) for number in range(1, 6)]
+    assert sorted(found) == [("sla_breached", "first_response", number) for number in range(1, 6)]
 
 
 async def test_a_breach_that_was_told_is_not_told_again_after_a_restart(
@@ -234,7 +241,7 @@ async def test_a_breach_that_was_told_is_not_told_again_after_a_restart(
 ) -> None:
     first = await make_service(extra_plugins=PLUGINS, limits=LIMITS, jobs={"runner": "none"})
     tenant: Tenant = await make_tenant(first)
-    await tenant.client.put(SLA, json={"normal": CALENDAR})
+    await tenant.client.patch(SLA, json={"normal": CALENDAR})
     await virtual(tenant.client)
     clock.advance(2 * HOUR_S)
     url = first.settings.database_url
@@ -243,7 +250,7 @@ async def test_a_breach_that_was_told_is_not_told_again_after_a_restart(
         await pass_time(again, clock, 60)
         await again.stop()
 
-    assert await events(tenant.client) == [("sla_breached", "first_reply", 1)]
+    assert await events(tenant.client) == [("sla_breached", "first_response", 1)]
 
 
 def later_z(moment: str, seconds: float) -> str:
@@ -276,16 +283,16 @@ async def test_each_run_of_a_target_counts_once_on_the_day_of_its_end(
 
     # Closing is no reply, and ends the resolution.
     assert before == {
-        "first_reply": (1, 1, 0.5),
-        "next_reply": (0, 0, None),
+        "first_response": (1, 1, 0.5),
+        "next_response": (0, 0, None),
         "resolution": (1, 0, 1.0),
     }
-    assert after["first_reply"] == (1, 1, 0.5)
-    assert after["next_reply"] == (1, 0, 1.0)
+    assert after["first_response"] == (1, 1, 0.5)
+    assert after["next_response"] == (1, 0, 1.0)
     assert after["resolution"] == (2, 0, 1.0)
     clock.advance(DAY_S)
-    assert (await shares(client, since=later(clock, 0)))["first_reply"] == (0, 0, None)
-    assert (await shares(client))["first_reply"] == (1, 1, 0.5)
+    assert (await shares(client, since=later(clock, 0)))["first_response"] == (0, 0, None)
+    assert (await shares(client))["first_response"] == (1, 1, 0.5)
 
 
 async def test_a_reply_that_comes_too_late_misses_its_target_though_no_job_has_looked(
@@ -297,4 +304,4 @@ async def test_a_reply_that_comes_too_late_misses_its_target_though_no_job_has_l
     await act(client, ticket, "reply", text="Sorry")
     await settled(service)
 
-    assert (await shares(client))["first_reply"] == (0, 1, 0.0)
+    assert (await shares(client))["first_response"] == (0, 1, 0.0)

@@ -29,6 +29,11 @@ async def put(client: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, A
     return dict(answer.json())
 
 
+async def set_assignment(client: httpx2.AsyncClient, method: str) -> None:
+    answer = await client.patch("/v1/tickets/settings", json={"assignment": method})
+    assert answer.status_code == 200, answer.text
+
+
 @pytest.mark.database_file
 @pytest.mark.both_databases
 @pytest.mark.parametrize("method", ["round_robin", "least_busy"])
@@ -37,7 +42,7 @@ async def test_20_concurrent_tickets_are_shared_evenly(
 ) -> None:
     for name in ("Mia", "Kim", "Lee", "Pat"):
         await member(name)
-    await put(client, "/v1/tickets/settings", assignment=method)
+    await set_assignment(client, method)
 
     made = await asyncio.gather(*(virtual(client, f"No. {number}") for number in range(20)))
 
@@ -49,7 +54,7 @@ async def test_the_least_busy_agent_gets_the_next_ticket(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
     mia, kim = await member("Mia"), await member("Kim")
-    await put(client, "/v1/tickets/settings", assignment="least_busy")
+    await set_assignment(client, "least_busy")
     first = await virtual(client, assignee_id=mia)
     await virtual(client, assignee_id=mia)
     second, third = await virtual(client), await virtual(client)
@@ -68,7 +73,7 @@ async def test_who_is_away_or_has_enough_is_passed_over(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
     mia, kim = await member("Mia"), await member("Kim")
-    await put(client, "/v1/tickets/settings", assignment="round_robin")
+    await set_assignment(client, "round_robin")
     away = await put(client, f"/v1/tickets/agents/{mia}", available=False)
     full = await put(client, f"/v1/tickets/agents/{kim}", max_open_tickets=1)
     made = [await virtual(client), await virtual(client)]
@@ -86,7 +91,7 @@ async def test_a_ticket_that_is_reopened_unassigned_is_assigned_with_it(
     ticket = await virtual(client)
     await change(client, ticket, status="closed")
     mia = await member("Mia")
-    await put(client, "/v1/tickets/settings", assignment="least_busy")
+    await set_assignment(client, "least_busy")
     await act(client, ticket, "customer-reply", text="Still there?")
 
     assert (await whole(client, ticket))["assignee_id"] == mia
@@ -107,7 +112,7 @@ async def test_a_project_without_a_choice_follows_the_installation(
     client = (await make_tenant(service)).client
     kim = await post(client, "/v1/members", name="Kim", email="kim@shop.example")
     assigned = await virtual(client)
-    await put(client, "/v1/tickets/settings", assignment="manual")
+    await set_assignment(client, "manual")
 
     assert assigned["assignee_id"] == kim["member_id"]
     assert (await virtual(client))["assignee_id"] is None
@@ -120,7 +125,7 @@ async def test_wrong_settings_of_agents_are_refused(
     answers = [
         await client.put(f"/v1/tickets/agents/{viewer}", json={"available": False}),
         await client.put("/v1/tickets/agents/mem_none", json={"available": False}),
-        await client.put("/v1/tickets/settings", json={"assignment": "lottery"}),
+        await client.patch("/v1/tickets/settings", json={"assignment": "lottery"}),
         await client.put(f"/v1/tickets/agents/{viewer}", json={"max_open_tickets": 0}),
     ]
 
@@ -147,7 +152,7 @@ async def test_presence_shows_who_looks_and_types_and_expires_by_itself(
     shown = [(one["member_id"], one["typing"]) for one in both["data"]]
     assert shown == [(kim, True), (mia, False)]
     assert [one["typing"] for one in quiet["data"]] == [False, False]
-    assert gone == elsewhere == {"data": []}
+    assert gone == elsewhere == {"data": [], "next_cursor": None}
 
 
 async def test_presence_of_a_ticket_of_another_project_is_not_recorded(

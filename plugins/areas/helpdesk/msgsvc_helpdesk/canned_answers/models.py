@@ -24,7 +24,7 @@ Source = Annotated[
 #: What these fields mean, in bodies and responses alike.
 _KEY = "What replies name it by; unique in the project."
 CannedAnswerKey = Annotated[str, Field(description=_KEY, examples=["delivery"])]
-_TITLE = "What agents see in the list; empty for the key."
+_TITLE = "What agents see in the list; null for the key."
 _TEXT = "One text for all, or texts by language, with variables as in templates."
 _FORMAT = "How `text` is marked up."
 
@@ -46,17 +46,17 @@ class CreateCannedBody(RequestModel):
     """A new canned answer."""
 
     key: CannedKey = Field(description=_KEY)
-    title: Title = Field("", description=_TITLE)
+    title: Title | None = Field(None, description=_TITLE)
     text: Source = Field(description=_TEXT)
     format: Format = Field("plain", description=_FORMAT)
 
 
 class UpdateCannedBody(RequestModel):
-    """What is to change; what is left out stays."""
+    """Changes of a canned answer; omitted fields stay unchanged, and null removes the title."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"title": "When we deliver"}]})
 
-    title: Kept[Title] = Field(None, description=_TITLE)
+    title: Title | None = Field(None, description=_TITLE)
     text: Kept[Source] = Field(None, description=_TEXT)
     format: Kept[Format] = Field(None, description=_FORMAT)
 
@@ -68,7 +68,7 @@ class CannedAnswerAnswer(ResponseModel):
     canned_answer_id: str = Field(
         description="Its id, which does not change.", examples=["can_032aJf2zVl9Dxn30jQKjfj"]
     )
-    title: str = Field(description=_TITLE, examples=["Delivery times"])
+    title: str | None = Field(description=_TITLE, examples=["Delivery times"])
     text: Localized = Field(
         description=_TEXT, examples=["Hi {{ name }}, we deliver within {{ days }} days."]
     )
@@ -96,7 +96,7 @@ class CannedAnswerAnswer(ResponseModel):
         return cls(
             key=row.key,
             canned_answer_id=row.canned_answer_id,
-            title=row.title,
+            title=row.title or None,
             text=text,
             format=text_format,
             variables=variables,

@@ -41,39 +41,39 @@ async def create_canned_answer(
     return canned.shown(await canned.create(ctx.tx, ctx.project_id, body))
 
 
-@router.get("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
+@router.get("/v1/tickets/canned-answers/{key}", errors=(NotFound,))
 async def get_canned_answer(
-    ctx: Context, canned_answer: CannedAnswerKey, canned_answers: CannedAnswers
+    ctx: Context, key: CannedAnswerKey, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
     """Shows one canned answer, by its key."""
     canned = canned_answers
-    return canned.shown(await canned.get(ctx.tx, ctx.project_id, canned_answer))
+    return canned.shown(await canned.get(ctx.tx, ctx.project_id, key))
 
 
-@router.put(
-    "/v1/tickets/canned-answers/{canned_answer}",
+@router.patch(
+    "/v1/tickets/canned-answers/{key}",
     errors=(NotFound,),
     audited=lambda _: _("Canned answer changed"),
 )
 async def update_canned_answer(
     ctx: Context,
-    canned_answer: CannedAnswerKey,
+    key: CannedAnswerKey,
     body: UpdateCannedBody,
     canned_answers: CannedAnswers,
 ) -> CannedAnswerAnswer:
     """Changes a canned answer; omitted fields and messages already sent stay unchanged."""
     canned = canned_answers
-    return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
+    return canned.shown(await canned.update(ctx.tx, ctx.project_id, key, body))
 
 
 @router.delete(
-    "/v1/tickets/canned-answers/{canned_answer}",
+    "/v1/tickets/canned-answers/{key}",
     status=204,
     errors=(NotFound,),
     audited=lambda _: _("Canned answer deleted"),
 )
 async def delete_canned_answer(
-    ctx: Context, canned_answer: CannedAnswerKey, canned_answers: CannedAnswers
+    ctx: Context, key: CannedAnswerKey, canned_answers: CannedAnswers
 ) -> None:
     """Removes a canned answer."""
-    await canned_answers.delete(ctx.tx, ctx.project_id, canned_answer)
+    await canned_answers.delete(ctx.tx, ctx.project_id, key)

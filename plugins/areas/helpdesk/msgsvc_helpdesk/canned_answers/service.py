@@ -43,7 +43,7 @@ class CannedAnswers:
         await tx.lock(f"canned answers of {project_id}")
         now_ms, limit = self._clock.now_ms(), self._settings.canned_answers
         answer = CannedAnswer(
-            project_id, body.key, new_id("can"), body.title, content, now_ms, now_ms
+            project_id, body.key, new_id("can"), body.title or "", content, now_ms, now_ms
         )
         known = await store.count(tx, project_id)
         if not await store.insert(tx, answer):
@@ -74,7 +74,7 @@ class CannedAnswers:
         content = read_column(before.content).content
         after = replace(
             before,
-            title=before.title if body.title is None else body.title,
+            title=(body.title or "") if "title" in body.model_fields_set else before.title,
             content=self._checked(
                 TemplateContent(
                     text=content.text if body.text is None else body.text,

@@ -7,7 +7,7 @@ from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts, who_reads
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.team.models import DeskSettings, UpdateAgentBody
+from msgsvc_helpdesk.team.models import UpdateAgentBody, UpdateDeskSettingsBody
 
 
 @pages.get("/tickets/settings", access="customers:read")
@@ -31,7 +31,7 @@ async def desk(page: PageContext, tickets: Tickets, members: Members) -> Render:
     title=lambda _: _("Helpdesk settings changed"),
 )
 async def change_desk(page: PageContext, tickets: Tickets) -> Redirect:
-    wanted = validate(DeskSettings, {"assignment": page.form.text("assignment") or None})
+    wanted = validate(UpdateDeskSettingsBody, {"assignment": page.form.text("assignment") or None})
     await tickets.assignment.change_settings(page.tx, page.project_id, wanted)
     page.note(assignment=wanted.assignment)
     return _back(page)

@@ -8,7 +8,12 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
-from msgsvc_helpdesk.service_levels.hours_models import WEEKDAYS, HoursBody, business_hours
+from msgsvc_helpdesk.service_levels.hours_models import (
+    WEEKDAYS,
+    HoursSettings,
+    UpdateHoursBody,
+    business_hours,
+)
 
 
 @pages.get("/tickets/settings/hours", access="customers:read")
@@ -22,7 +27,7 @@ async def hours(page: PageContext, desk: DeskHours, clock: Clock) -> Render:
         "timezone": page.timezone.key if is_new else settings.timezone,
         "week": [(day, _written(settings, day)) for day in WEEKDAYS],
         "away": _away_texts(page, settings),
-        "holidays": "\n".join(f"{day.date} {day.name}".rstrip() for day in settings.holidays),
+        "holidays": "\n".join(f"{day.date} {day.name or ''}".rstrip() for day in settings.holidays),
         "is_open": arithmetic.is_open(now_ms),
         "opens_ms": arithmetic.next_opening(now_ms),
     }
@@ -43,13 +48,15 @@ async def change_hours(page: PageContext, desk: DeskHours) -> Redirect:
         "holidays": _holidays(page),
         "away_message": _away_message(page),
     }
-    wanted = validate(HoursBody, body, languages=page.languages)
+    wanted = validate(UpdateHoursBody, body, languages=page.languages)
     await desk.change(page.tx, page.project_id, wanted)
-    page.note(timezone=body["timezone"], openings=len(openings), holidays=len(wanted.holidays))
+    page.note(
+        timezone=body["timezone"], openings=len(openings), holidays=len(wanted.holidays or ())
+    )
     return Redirect(page.url("/tickets/settings/hours"), notice=page._("Saved."))
 
 
-def _written(settings: HoursBody, day: str) -> str:
+def _written(settings: HoursSettings, day: str) -> str:
     """The hours of a day as people write them: `09:00-13:00, 14:00-18:00`."""
     return ", ".join(f"{one.opens}-{one.closes}" for one in settings.openings if one.day == day)
 
@@ -75,7 +82,7 @@ def _padded(time: str) -> str:
     return f"{hour.zfill(2)}:{minute or '00'}"
 
 
-def _away_texts(page: PageContext, settings: HoursBody) -> dict[str, str]:
+def _away_texts(page: PageContext, settings: HoursSettings) -> dict[str, str]:
     """The message for closed hours in each language that the service speaks."""
     kept = settings.away_message or {}
     given = {page.languages[0]: kept} if isinstance(kept, str) else kept
@@ -92,4 +99,4 @@ def _holidays(page: PageContext) -> list[dict[str, Any]]:
     """A day a line, with its name after it."""
     lines = filter(None, (line.strip() for line in page.form.text("holidays").split("\n")))
     parts = (line.partition(" ") for line in lines)
-    return [{"date": day, "name": name.strip()} for day, _, name in parts]
+    return [{"date": day, "name": name.strip() or None} for day, _, name in parts]

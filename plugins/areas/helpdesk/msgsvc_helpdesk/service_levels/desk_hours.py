@@ -4,7 +4,8 @@ from msgsvc_core.db import Tx
 from msgsvc_helpdesk.service_levels import store
 from msgsvc_helpdesk.service_levels.business_hours import BusinessHours
 from msgsvc_helpdesk.service_levels.hours_models import (
-    HoursBody,
+    HoursSettings,
+    UpdateHoursBody,
     business_hours,
     in_order,
     read_hours,
@@ -18,13 +19,16 @@ class DeskHours:
     def __init__(self, *, sla: SlaSettings) -> None:
         self._sla = sla
 
-    async def settings(self, tx: Tx, project_id: str) -> HoursBody:
+    async def settings(self, tx: Tx, project_id: str) -> HoursSettings:
         """The project's own; around the clock while it has none."""
         return read_hours(await store.find_hours(tx, project_id))
 
-    async def change(self, tx: Tx, project_id: str, hours: HoursBody) -> HoursBody:
-        """Puts these in place of the project's hours, in the order of the week and of the year. When tickets
-        are due follows soon."""
+    async def change(self, tx: Tx, project_id: str, body: UpdateHoursBody) -> HoursSettings:
+        """The project's hours after the change, in the order of the week and of the year. When tickets are
+        due follows soon."""
+        await tx.lock(f"helpdesk settings of {project_id}")
+        changes = {name: getattr(body, name) for name in body.model_fields_set}
+        hours = (await self.settings(tx, project_id)).model_copy(update=changes)
         ordered = hours.model_copy(
             update={
                 "openings": in_order(hours.openings),

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Localized, visible
@@ -36,7 +37,7 @@ _DAY = "The day of the week."
 _OPENS = "Local time at which it opens, `HH:MM`."
 _CLOSES = "Local time at which it closes, `HH:MM`; `24:00` for the end of the day."
 _DATE = "The local day, `YYYY-MM-DD`."
-_NAME = "What the day is, for agents; may be empty."
+_NAME = "What the day is, for agents; null for nothing."
 _ZONE = "IANA time zone of the hours and days."
 _OPENINGS = (
     "When it is open in a week; empty for around the clock. Hours past midnight are two openings."
@@ -62,6 +63,13 @@ Closes = Annotated[
         pattern=r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", description=_CLOSES, examples=["18:00"]
     ),
 ]
+
+
+def _or_null(text: str | None) -> str | None:
+    return text or None
+
+
+HolidayName = Annotated[Annotated[str, Field(max_length=100)] | None, AfterValidator(_or_null)]
 
 
 class Opening(RequestModel):
@@ -91,34 +99,52 @@ class Holiday(RequestModel):
         Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description=_DATE, examples=["2026-12-25"]),
         AfterValidator(_check_date),
     ]
-    name: str = Field("", max_length=100, description=_NAME, examples=["Christmas"])
+    name: HolidayName = Field(None, description=_NAME, examples=["Christmas"])
 
 
-class HoursBody(RequestModel):
+def _check_openings(openings: list[Opening]) -> list[Opening]:
+    for day in WEEKDAYS:
+        hours = sorted(minutes(one) for one in openings if one.day == day)
+        if any(after[0] < before[1] for before, after in pairwise(hours)):
+            raise InvalidValue("must not overlap")
+    return openings
+
+
+def _check_holidays(holidays: list[Holiday]) -> list[Holiday]:
+    dates = [holiday.date for holiday in holidays]
+    if len(set(dates)) < len(dates):
+        raise InvalidValue("must be different days")
+    return holidays
+
+
+Openings = Annotated[
+    list[Opening], Field(max_length=MOST_OPENINGS), AfterValidator(_check_openings)
+]
+Holidays = Annotated[
+    list[Holiday], Field(max_length=MOST_HOLIDAYS), AfterValidator(_check_holidays)
+]
+
+
+class HoursSettings(RequestModel):
     """The business hours of a project's helpdesk. What is left out has its default."""
 
     timezone: Zone = Field("UTC", description=_ZONE, examples=["Europe/Berlin"])
-    openings: list[Opening] = Field(
-        default_factory=list, max_length=MOST_OPENINGS, description=_OPENINGS
-    )
-    holidays: list[Holiday] = Field(
-        default_factory=list, max_length=MOST_HOLIDAYS, description=_HOLIDAYS
-    )
+    openings: Openings = Field(default_factory=list, description=_OPENINGS)
+    holidays: Holidays = Field(default_factory=list, description=_HOLIDAYS)
     away_message: AwayText | None = Field(
         None, description=_AWAY, examples=[{"en": "We are back at nine."}]
     )
 
-    @model_validator(mode="after")
-    def _apart(self) -> "HoursBody":
-        """Openings of a day don't overlap; holidays are different days."""
-        for day in WEEKDAYS:
-            hours = sorted(minutes(one) for one in self.openings if one.day == day)
-            if any(after[0] < before[1] for before, after in pairwise(hours)):
-                raise wrong_field("openings", "must not overlap")
-        dates = [holiday.date for holiday in self.holidays]
-        if len(set(dates)) < len(dates):
-            raise wrong_field("holidays", "must be different days")
-        return self
+
+class UpdateHoursBody(RequestModel):
+    """Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged."""
+
+    timezone: Kept[Zone] = Field(None, description=_ZONE, examples=["Europe/Berlin"])
+    openings: Kept[Openings] = Field(None, description=_OPENINGS)
+    holidays: Kept[Holidays] = Field(None, description=_HOLIDAYS)
+    away_message: AwayText | None = Field(
+        None, description=_AWAY, examples=[{"en": "We are back at nine."}]
+    )
 
 
 class OpeningAnswer(ResponseModel):
@@ -133,7 +159,7 @@ class HolidayAnswer(ResponseModel):
     """A day on which the desk is closed."""
 
     date: str = Field(description=_DATE, examples=["2026-12-25"])
-    name: str = Field(description=_NAME, examples=["Christmas"])
+    name: str | None = Field(description=_NAME, examples=["Christmas"])
 
 
 class HoursAnswer(ResponseModel):
@@ -147,7 +173,7 @@ class HoursAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, hours: HoursBody) -> "HoursAnswer":
+    def of(cls, hours: HoursSettings) -> "HoursAnswer":
         return cls(**hours.model_dump())
 
 
@@ -168,18 +194,17 @@ def in_order(openings: Sequence[Opening]) -> list[Opening]:
 
 
 @lru_cache(maxsize=256)
-def read_hours(column: str | None) -> HoursBody:
+def read_hours(column: str | None) -> HoursSettings:
     """The hours of a row, without what only a newer version knows; cached by their text, so that none can be
     stale."""
     if column is None:
-        return HoursBody()
-    known = {
-        name: value for name, value in json.loads(column).items() if name in HoursBody.model_fields
-    }
-    return HoursBody.model_validate_json(to_json(known))
+        return HoursSettings()
+    stored = json.loads(column)
+    known = {name: value for name, value in stored.items() if name in HoursSettings.model_fields}
+    return HoursSettings.model_validate_json(to_json(known))
 
 
-def business_hours(hours: HoursBody) -> BusinessHours:
+def business_hours(hours: HoursSettings) -> BusinessHours:
     """The arithmetic of these hours."""
     weekly: dict[int, tuple[tuple[int, int], ...]] = {}
     for opening in in_order(hours.openings):

@@ -3,7 +3,7 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
-from msgsvc_helpdesk.service_levels.hours_models import HoursAnswer, HoursBody
+from msgsvc_helpdesk.service_levels.hours_models import HoursAnswer, UpdateHoursBody
 
 router = Router(area="helpdesk")
 
@@ -14,7 +14,7 @@ async def get_ticket_hours(ctx: Context, hours: DeskHours) -> HoursAnswer:
     return HoursAnswer.of(await hours.settings(ctx.tx, ctx.project_id))
 
 
-@router.put("/v1/tickets/hours", audited=lambda _: _("Business hours changed"))
-async def update_ticket_hours(ctx: Context, body: HoursBody, hours: DeskHours) -> HoursAnswer:
-    """Replaces the project's business hours; omitted fields get their defaults."""
+@router.patch("/v1/tickets/hours", audited=lambda _: _("Business hours changed"))
+async def update_ticket_hours(ctx: Context, body: UpdateHoursBody, hours: DeskHours) -> HoursAnswer:
+    """Changes the project's business hours; omitted fields stay unchanged."""
     return HoursAnswer.of(await hours.change(ctx.tx, ctx.project_id, body))

@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_helpdesk.service_levels.models import SlaAnswer, SlaBody
+from msgsvc_helpdesk.service_levels.models import SlaAnswer, UpdateSlaBody
 from msgsvc_helpdesk.service_levels.settings import SlaSettings
 
 router = Router(area="helpdesk")
@@ -14,11 +14,12 @@ async def get_ticket_service_levels(ctx: Context, sla: SlaSettings) -> SlaAnswer
     return SlaAnswer.of(await sla.settings(ctx.tx, ctx.project_id))
 
 
-@router.put("/v1/tickets/sla", audited=lambda _: _("Service levels changed"))
-async def update_ticket_service_levels(ctx: Context, body: SlaBody, sla: SlaSettings) -> SlaAnswer:
-    """Replaces the project's service levels; omitted targets are removed.
+@router.patch("/v1/tickets/sla", audited=lambda _: _("Service levels changed"))
+async def update_ticket_service_levels(
+    ctx: Context, body: UpdateSlaBody, sla: SlaSettings
+) -> SlaAnswer:
+    """Changes the project's service levels; omitted priorities stay unchanged.
 
     Tickets that are not closed follow soon. A target that they did not have counts from then on.
     """
-    await sla.change(ctx.tx, ctx.project_id, body)
-    return SlaAnswer.of(body)
+    return SlaAnswer.of(await sla.change(ctx.tx, ctx.project_id, body))

@@ -13,12 +13,12 @@ from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.service_levels.business_hours import BusinessHours
 
-Target = Literal["first_reply", "next_reply", "resolution"]
+Target = Literal["first_response", "next_response", "resolution"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
-State = Literal["running", "paused", "over"]
+ClockStatus = Literal["running", "paused", "completed"]
 Notice = Literal["due_soon", "breached"]
-Outcome = Literal["kept", "breached"]
+Outcome = Literal["met", "breached"]
 #: What became of one run.
 RunEnd = Literal["met", "missed"]
 
@@ -28,7 +28,7 @@ class SlaClock:
     """How far a ticket is from one target, in its present run: a next reply has one for each wait."""
 
     target: Target
-    state: State
+    status: ClockStatus
     #: Counted before `since_ms`.
     used_ms: int = 0
     #: Since when it runs, when the target is missed, and when it has to be looked at: only while it runs.
@@ -45,8 +45,8 @@ class SlaClock:
 class Limits:
     """The targets of tickets of one priority, in milliseconds; None for no target."""
 
-    first_reply: int | None
-    next_reply: int | None
+    first_response: int | None
+    next_response: int | None
     resolution: int | None
     #: None counts calendar time.
     hours: BusinessHours | None
@@ -92,7 +92,7 @@ def follow(
         clock = _overtaken(clock, now_ms)
     if limit_ms is None or _is_over(target, ticket):
         return clock and _ended(clock, is_met=_is_met(target, ticket))
-    if clock is None or clock.state == "over":
+    if clock is None or clock.status == "completed":
         if not _is_teams_turn(ticket):
             return clock
         outcome = None if clock is None else clock.outcome
@@ -102,7 +102,7 @@ def follow(
     since_ms = now_ms if clock.since_ms is None else clock.since_ms
     running = replace(
         clock,
-        state="running",
+        status="running",
         since_ms=since_ms,
         due_at_ms=limits.add(since_ms, limit_ms - clock.used_ms),
     )
@@ -133,7 +133,12 @@ def run_end(
     time by what the target is about; None if neither, or if that was known before."""
     if is_told(before, after, "breached"):
         return "missed"
-    if before is None or after is None or before.state == "over" or after.state != "over":
+    if (
+        before is None
+        or after is None
+        or before.status == "completed"
+        or after.status != "completed"
+    ):
         return None
     return "met" if after.notice != "breached" and _is_met(target, ticket) else None
 
@@ -157,9 +162,9 @@ def _is_over(target: Target, ticket: Ticket) -> bool:
     if ticket.status == "closed":
         return True
     is_answered = ticket.first_response_at_ms is not None
-    if target == "first_reply":
+    if target == "first_response":
         return is_answered or ticket.waiting_since_ms is None
-    return target == "next_reply" and (not is_answered or ticket.waiting_since_ms is None)
+    return target == "next_response" and (not is_answered or ticket.waiting_since_ms is None)
 
 
 def _is_met(target: Target, ticket: Ticket) -> bool:
@@ -181,10 +186,10 @@ def _overtaken(clock: SlaClock, now_ms: int) -> SlaClock:
 
 
 def _ended(clock: SlaClock, *, is_met: bool) -> SlaClock:
-    if clock.state == "over":
+    if clock.status == "completed":
         return clock
-    outcome = clock.outcome or ("kept" if is_met else None)
-    return SlaClock(clock.target, "over", notice=clock.notice, outcome=outcome)
+    outcome = clock.outcome or ("met" if is_met else None)
+    return SlaClock(clock.target, "completed", notice=clock.notice, outcome=outcome)
 
 
 def _paused(clock: SlaClock, limits: Limits, now_ms: int) -> SlaClock:
@@ -192,7 +197,7 @@ def _paused(clock: SlaClock, limits: Limits, now_ms: int) -> SlaClock:
     if clock.since_ms is not None:
         used_ms += limits.between(clock.since_ms, now_ms)
     return replace(
-        clock, state="paused", used_ms=used_ms, since_ms=None, due_at_ms=None, next_at_ms=None
+        clock, status="paused", used_ms=used_ms, since_ms=None, due_at_ms=None, next_at_ms=None
     )
 
 

@@ -1,15 +1,15 @@
 """The SQL of business hours and service levels: settings of desks, and the clocks of tickets."""
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of
 from msgsvc_helpdesk.service_levels.rules import TARGETS, RunEnd, SlaClock, Target
 
 _COLUMNS = (
     "target",
-    "state",
+    "status",
     "used_ms",
     "since_ms",
     "due_at_ms",
@@ -17,7 +17,25 @@ _COLUMNS = (
     "notice",
     "outcome",
 )
+#: Columns and values that have another name in the database.
+_STORED_COLUMNS = {"status": "state"}
+_STORED = {
+    "target": {"first_response": "first_reply", "next_response": "next_reply"},
+    "status": {"completed": "over"},
+    "outcome": {"met": "kept"},
+}
+_SHOWN = {
+    column: {stored: value for value, stored in values.items()}
+    for column, values in _STORED.items()
+}
+_SELECTED = ", ".join(
+    f"{_STORED_COLUMNS[name]} AS {name}" if name in _STORED_COLUMNS else name for name in _COLUMNS
+)
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
+
+
+#: The ends of runs that are counted.
+ENDS: tuple[RunEnd, ...] = get_args(RunEnd)
 
 
 async def find_settings(tx: Tx, project_id: str) -> tuple[str | None, str | None]:
@@ -58,10 +76,10 @@ async def write_hours(tx: Tx, project_id: str, hours: str) -> None:
 async def list_clocks(tx: Tx, project_id: str, ticket_id: str) -> dict[Target, SlaClock]:
     """The clocks of a ticket, by target."""
     rows = await tx.fetch_all(
-        f"SELECT {', '.join(_COLUMNS)} FROM helpdesk_sla_clocks WHERE {_THIS}",
+        f"SELECT {_SELECTED} FROM helpdesk_sla_clocks WHERE {_THIS}",
         {"project_id": project_id, "ticket_id": ticket_id},
     )
-    return {row["target"]: SlaClock(**{name: row[name] for name in _COLUMNS}) for row in rows}
+    return {clock.target: clock for clock in map(_clock, rows)}
 
 
 async def list_clocks_of_each(
@@ -72,22 +90,26 @@ async def list_clocks_of_each(
         return {}
     these, params = any_of("ticket_id", "tickets", ticket_ids, tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT ticket_id, {', '.join(_COLUMNS)} FROM helpdesk_sla_clocks"
+        f"SELECT ticket_id, {_SELECTED} FROM helpdesk_sla_clocks"
         f" WHERE project_id = :project_id AND {these}",
         {"project_id": project_id, **params},
     )
     found: dict[str, dict[Target, SlaClock]] = {}
     for row in rows:
-        clock = SlaClock(**{name: row[name] for name in _COLUMNS})
+        clock = _clock(row)
         found.setdefault(row["ticket_id"], {})[clock.target] = clock
     return found
 
 
 async def write_clock(tx: Tx, project_id: str, ticket_id: str, clock: SlaClock) -> None:
     """Puts a clock in place of that of its target; the ticket is locked."""
-    names = ("project_id", "ticket_id", *_COLUMNS)
-    changes = ", ".join(f"{name} = :{name}" for name in _COLUMNS if name != "target")
-    values = {name: getattr(clock, name) for name in _COLUMNS}
+    values = {
+        _STORED_COLUMNS.get(name, name): _STORED.get(name, {}).get(value, value)
+        for name in _COLUMNS
+        for value in [getattr(clock, name)]
+    }
+    names = ("project_id", "ticket_id", *values)
+    changes = ", ".join(f"{name} = :{name}" for name in values if name != "target")
     await tx.execute(
         f"INSERT INTO helpdesk_sla_clocks ({', '.join(names)})"
         f" VALUES ({', '.join(f':{name}' for name in names)})"
@@ -100,7 +122,7 @@ async def count_ends(
     tx: Tx, project_id: str, day: int, ended: Sequence[tuple[Target, RunEnd]]
 ) -> None:
     """Adds ends of runs to those of the day; the row is locked until the transaction ends."""
-    columns = [f"{target}_{end}" for target, end in ended]
+    columns = [_day_column(target, end) for target, end in ended]
     changes = ", ".join(f"{name} = helpdesk_sla_days.{name} + 1" for name in columns)
     await tx.execute(
         f"INSERT INTO helpdesk_sla_days (project_id, day, {', '.join(columns)})"
@@ -113,9 +135,9 @@ async def count_ends(
 async def ends_since(tx: Tx, project_id: str, day: int) -> dict[Target, tuple[int, int]]:
     """How many runs of each target were met and missed from that day on."""
     sums = ", ".join(
-        f"COALESCE(SUM({target}_{end}), 0) AS {target}_{end}"
+        f"COALESCE(SUM({_day_column(target, end)}), 0) AS {target}_{end}"
         for target in TARGETS
-        for end in get_args(RunEnd)
+        for end in ENDS
     )
     row = await tx.fetch_one(
         f"SELECT {sums} FROM helpdesk_sla_days WHERE project_id = :project_id AND day >= :day",
@@ -133,6 +155,16 @@ async def stop(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
         f" due_at_ms = NULL, next_at_ms = NULL WHERE project_id = :project_id AND {these}",
         {"project_id": project_id, **params},
     )
+
+
+def _clock(row: Row) -> SlaClock:
+    values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
+    shown = {name: _SHOWN.get(name, {}).get(value, value) for name, value in values.items()}
+    return SlaClock(**shown)
+
+
+def _day_column(target: Target, end: RunEnd) -> str:
+    return f"{_STORED['target'].get(target, target)}_{end}"
 
 
 async def find_due(tx: Tx, now_ms: int, limit: int) -> list[tuple[str, str]]:

@@ -10,7 +10,13 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.members.service import Members
 from msgsvc_helpdesk import store
 from msgsvc_helpdesk.team import store as desk_store
-from msgsvc_helpdesk.team.models import AgentSettings, DeskSettings, Method, UpdateAgentBody
+from msgsvc_helpdesk.team.models import (
+    AgentSettings,
+    DeskSettings,
+    Method,
+    UpdateAgentBody,
+    UpdateDeskSettingsBody,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,15 @@ class Assignment:
         """The project's own; defaults while it has none."""
         return read_settings(await desk_store.find_settings(tx, project_id))
 
-    async def change_settings(self, tx: Tx, project_id: str, settings: DeskSettings) -> None:
-        """Puts these in place of the project's settings."""
-        await desk_store.write_settings(tx, project_id, settings.model_dump_json())
+    async def change_settings(
+        self, tx: Tx, project_id: str, body: UpdateDeskSettingsBody
+    ) -> DeskSettings:
+        """The project's settings after the change."""
+        await tx.lock(f"helpdesk settings of {project_id}")
+        changes = {name: getattr(body, name) for name in body.model_fields_set}
+        changed = (await self.settings(tx, project_id)).model_copy(update=changes)
+        await desk_store.write_settings(tx, project_id, changed.model_dump_json())
+        return changed
 
     async def agents(self, tx: Tx, project_id: str) -> list[Agent]:
         """Those who answer customers, oldest first."""

@@ -35,6 +35,12 @@ class DeskSettings(RequestModel):
     assignment: Method | None = Field(None, description=_METHOD, examples=["least_busy"])
 
 
+class UpdateDeskSettingsBody(RequestModel):
+    """Changes of a project's helpdesk; omitted fields stay unchanged."""
+
+    assignment: Method | None = Field(None, description=_METHOD, examples=["least_busy"])
+
+
 class DeskSettingsAnswer(ResponseModel):
     """The helpdesk of a project."""
 

@@ -13,8 +13,8 @@ from msgsvc_helpdesk.models import API
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.service_levels import store
 from msgsvc_helpdesk.service_levels.desk_hours import DeskHours
-from msgsvc_helpdesk.service_levels.hours_models import HoursBody, Opening
-from msgsvc_helpdesk.service_levels.models import SlaBody, Targets
+from msgsvc_helpdesk.service_levels.hours_models import Opening, UpdateHoursBody
+from msgsvc_helpdesk.service_levels.models import Targets, UpdateSlaBody
 from msgsvc_helpdesk.service_levels.settings import REFRESH_JOB, SlaSettings
 
 from .desk import add_ticket, now
@@ -29,7 +29,7 @@ def hours(core: MemoryCore) -> DeskHours:
 
 
 async def test_hours_are_kept_in_the_order_of_the_week(tx: Tx, hours: DeskHours) -> None:
-    await hours.change(tx, PROJECT, HoursBody(openings=[SUNDAY, MONDAY]))
+    await hours.change(tx, PROJECT, UpdateHoursBody(openings=[SUNDAY, MONDAY]))
 
     assert (await hours.settings(tx, PROJECT)).openings == [MONDAY, SUNDAY]
 
@@ -46,12 +46,12 @@ async def test_hours_of_a_newer_version_are_read_without_what_is_not_known(
 async def test_tickets_follow_changed_hours_where_there_are_targets(
     core: MemoryCore, tx: Tx, hours: DeskHours
 ) -> None:
-    await hours.change(tx, PROJECT, HoursBody())
+    await hours.change(tx, PROJECT, UpdateHoursBody())
     without_targets = await core.jobs_named(tx, REFRESH_JOB)
     # Which refreshes the tickets by itself.
-    await core.get(SlaSettings).change(tx, PROJECT, SlaBody())
+    await core.get(SlaSettings).change(tx, PROJECT, UpdateSlaBody())
     before = await core.jobs_named(tx, REFRESH_JOB)
-    await hours.change(tx, PROJECT, HoursBody())
+    await hours.change(tx, PROJECT, UpdateHoursBody())
     after = await core.jobs_named(tx, REFRESH_JOB)
 
     assert without_targets == []
@@ -59,7 +59,7 @@ async def test_tickets_follow_changed_hours_where_there_are_targets(
 
 
 async def test_an_urgent_ticket_is_due_by_its_targets(core: MemoryCore, tx: Tx) -> None:
-    settings = SlaBody(urgent=Targets(first_reply_minutes=15, counted_in="calendar"))
+    settings = UpdateSlaBody(urgent=Targets(first_response_seconds=900, counted_in="calendar"))
     await core.get(SlaSettings).change(tx, PROJECT, settings)
     ticket = await add_ticket(core, tx)
     urgent = await core.get(Tickets).set_priority(tx, PROJECT, ticket.ticket_id, "urgent", API)
@@ -67,4 +67,4 @@ async def test_an_urgent_ticket_is_due_by_its_targets(core: MemoryCore, tx: Tx) 
 
     assert urgent == await now(core, tx, ticket)
     assert urgent.due_at_ms == core.clock.now_ms() + 15 * MINUTE_MS
-    assert [(clock.target, clock.state) for clock in clocks] == [("first_reply", "running")]
+    assert [(clock.target, clock.status) for clock in clocks] == [("first_response", "running")]

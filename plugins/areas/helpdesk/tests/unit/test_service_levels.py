@@ -90,7 +90,7 @@ def test_a_new_ticket_is_due_by_its_first_reply() -> None:
 
     assert due_at(desk.clocks) == FIRST
     assert desk.clocks["resolution"].due_at_ms == RESOLUTION
-    assert "next_reply" not in desk.clocks
+    assert "next_response" not in desk.clocks
 
 
 def test_resolution_is_paused_while_the_customer_is_to_act() -> None:
@@ -100,9 +100,9 @@ def test_resolution_is_paused_while_the_customer_is_to_act() -> None:
     desk.write(5 * HOUR_MS)
 
     assert waiting is None
-    assert desk.clocks["next_reply"].due_at_ms == desk.now_ms + NEXT
+    assert desk.clocks["next_response"].due_at_ms == desk.now_ms + NEXT
     assert desk.clocks["resolution"].due_at_ms == desk.now_ms + RESOLUTION - 20 * MINUTE_MS
-    assert desk.outcomes == {"first_reply": "kept", "next_reply": None, "resolution": None}
+    assert desk.outcomes == {"first_response": "met", "next_response": None, "resolution": None}
 
 
 def test_a_snooze_pauses_what_was_answered_and_no_waiting() -> None:
@@ -128,8 +128,8 @@ def test_a_target_is_told_to_be_due_soon_once_and_missed_once() -> None:
         desk.check(10 * MINUTE_MS)
 
     assert early == []
-    assert soon == [("due_soon", "first_reply")]
-    assert desk.told[1:] == [("breached", "first_reply")]
+    assert soon == [("due_soon", "first_response")]
+    assert desk.told[1:] == [("breached", "first_response")]
     assert due_at(desk.clocks) == FIRST
 
 
@@ -138,8 +138,8 @@ def test_a_reply_that_is_too_late_is_a_breach_before_anybody_looked() -> None:
     desk.reply(FIRST)
     desk.check(HOUR_MS)
 
-    assert desk.told == [("breached", "first_reply")]
-    assert desk.outcomes["first_reply"] == "breached"
+    assert desk.told == [("breached", "first_response")]
+    assert desk.outcomes["first_response"] == "breached"
 
 
 def test_each_wait_for_a_next_reply_is_told_of_and_one_breach_stays() -> None:
@@ -152,8 +152,8 @@ def test_each_wait_for_a_next_reply_is_told_of_and_one_breach_stays() -> None:
     desk.write(MINUTE_MS)
     desk.reply(MINUTE_MS)
 
-    assert desk.told == [("breached", "next_reply")] * 2
-    assert desk.outcomes["next_reply"] == "breached"
+    assert desk.told == [("breached", "next_response")] * 2
+    assert desk.outcomes["next_response"] == "breached"
 
 
 def test_closing_is_no_reply_and_reopening_begins_anew() -> None:
@@ -162,13 +162,13 @@ def test_closing_is_no_reply_and_reopening_begins_anew() -> None:
     closed = desk.outcomes
     desk.write(HOUR_MS)
 
-    assert closed == {"first_reply": None, "resolution": "kept"}
-    assert desk.clocks["first_reply"].due_at_ms == desk.now_ms + FIRST
+    assert closed == {"first_response": None, "resolution": "met"}
+    assert desk.clocks["first_response"].due_at_ms == desk.now_ms + FIRST
     assert desk.clocks["resolution"].due_at_ms == desk.now_ms + RESOLUTION
 
 
 def test_another_priority_moves_what_is_due_and_counts_what_has_passed() -> None:
-    urgent = replace(LIMITS, first_reply=15 * MINUTE_MS)
+    urgent = replace(LIMITS, first_response=15 * MINUTE_MS)
     desk = Desk(ServiceLevels({"normal": LIMITS, "urgent": urgent}))
     desk.change(10 * MINUTE_MS, priority="urgent")
     raised = due_at(desk.clocks)
@@ -176,7 +176,7 @@ def test_another_priority_moves_what_is_due_and_counts_what_has_passed() -> None
 
     assert raised == 15 * MINUTE_MS
     assert due_at(desk.clocks) is None
-    assert desk.outcomes["first_reply"] is None
+    assert desk.outcomes["first_response"] is None
 
 
 def test_business_hours_are_counted_where_they_are_wanted() -> None:
@@ -190,7 +190,7 @@ def test_business_hours_are_counted_where_they_are_wanted() -> None:
     desk.change(HOUR_MS, status="open")
 
     assert due_ms == 33 * HOUR_MS + 30 * MINUTE_MS
-    assert desk.clocks["first_reply"].used_ms == 45 * MINUTE_MS
+    assert desk.clocks["first_response"].used_ms == 45 * MINUTE_MS
     assert due_at(desk.clocks) == 33 * HOUR_MS + 45 * MINUTE_MS
 
 
@@ -216,7 +216,7 @@ def test_whatever_happens_a_clock_runs_only_with_a_due_time(steps: list[tuple[st
         else:
             desk.change(after_ms, status="snoozed" if step == "snooze" else "pending")
         for clock in desk.clocks.values():
-            is_running = clock.state == "running"
+            is_running = clock.status == "running"
             assert (clock.since_ms is not None) == (clock.due_at_ms is not None) == is_running
             assert clock.next_at_ms is None or is_running
             assert clock.used_ms <= desk.now_ms
@@ -236,4 +236,4 @@ def test_a_target_that_is_removed_ends_without_an_outcome_of_its_own(missed: boo
     desk.change(MINUTE_MS)
 
     assert due_at(desk.clocks) is None
-    assert desk.outcomes["first_reply"] == ("breached" if missed else None)
+    assert desk.outcomes["first_response"] == ("breached" if missed else None)
