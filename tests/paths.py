@@ -2,6 +2,9 @@
 
 import re
 
+#: Labels of tickets, which are no resources.
+_TICKET_TAG = ("/v1/tickets/{ticket_id}/tags/{key}", "/v1/tickets/{ticket_id}/tags/{ticket_tag}")
+
 _PARAMETER = re.compile(r"([^/]+)/{(\w+)}")
 
 #: What `{key}` names, by the collection before it.
@@ -22,7 +25,7 @@ def by_kind(path: str) -> str:
         collection, name = match.groups()
         return f"{collection}/{{{_KINDS.get(collection, name) if name == 'key' else name}}}"
 
-    return _PARAMETER.sub(named, path)
+    return _PARAMETER.sub(named, path.replace(*_TICKET_TAG))
 
 
 def kinds_in(path: str) -> list[str]:

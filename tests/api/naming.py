@@ -391,6 +391,9 @@ KEPT_AS_GIVEN = {
     ),
 }
 
+#: Parameters of paths that name no resource: labels of tickets are no tags of people.
+LABELS = {"ticket_tag"}
+
 #: Fields that are named like a resource, and name none.
 NO_RESOURCES = {"paths.id"}
 
@@ -463,7 +466,8 @@ def places() -> list[Place]:
 
 def _places_of(endpoint: Endpoint) -> Iterator[Place]:
     for name, kind in zip(endpoint.path_parameters, kinds_in(endpoint.path), strict=True):
-        yield Place(endpoint, "path", name, kind)
+        if kind not in LABELS:
+            yield Place(endpoint, "path", name, kind)
     for where, model in (("query", endpoint.query), ("body", endpoint.body)):
         if model is None:
             continue

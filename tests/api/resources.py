@@ -162,6 +162,7 @@ async def resources_of(
         "subscriber_id": subscriber_id,
         "external_id": external_id,
         "tag": tag,
+        "ticket_tag": tag,
         "permission": granted,
         # One that people granted can't be removed.
         "permission_key": other,

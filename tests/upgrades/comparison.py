@@ -1,5 +1,6 @@
 """Recorded answers beside today's: what differs, and which differences are explained."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,14 @@ def explanations(release: str) -> list[Explanation]:
         for each in listed
         if each["since"] == release
     ]
+
+
+def asked_today(path: str, release: str) -> str:
+    """What is asked for in place of that path of the release."""
+    for each in tomllib.loads(LIST.read_text("utf-8")).get("moved", []):
+        if each["since"] == release:
+            path = re.sub(each["path"], each["to"], path)
+    return path
 
 
 def compare(recorded: Mapping[str, Any], today: Mapping[str, Any]) -> list[Difference]:

@@ -23,7 +23,7 @@ from tests.dashboard.walking import NAMED, at, pages_of, parameters
 from tests.process import Deployment
 from tests.upgrades import filling
 from tests.upgrades.answers import ask
-from tests.upgrades.comparison import compare, explanations, unexplained
+from tests.upgrades.comparison import asked_today, compare, explanations, unexplained
 from tests.upgrades.recorded import Recorded, read_recorded, recorded_database
 from tests.upgrades.releases import Release, releases
 
@@ -78,7 +78,10 @@ async def upgraded(release: Release, backend: Backend, tmp_path: Path) -> AsyncI
 async def test_every_answer_is_as_it_was(upgraded: Upgraded) -> None:
     recorded = upgraded.recorded
     async with upgraded.serving(quarantine=True) as service:
-        today = await ask(service, recorded.key, list(recorded.answers))
+        moved = {path: asked_today(path, recorded.release.name) for path in recorded.answers}
+        asked = await ask(service, recorded.key, list(dict.fromkeys(moved.values())))
+    today = {path: asked[now] for path, now in moved.items()}
+    today |= {path: asked[path] for path in asked.keys() - moved.values()}
 
     differences = compare(recorded.answers, today)
     missing, unneeded = unexplained(differences, explanations(recorded.release.name))

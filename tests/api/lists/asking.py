@@ -10,6 +10,7 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.kernel.clock import to_rfc3339
 from tests.api.lists.filling import START_MS, Sizes, id_of
+from tests.paths import by_kind
 
 #: Values of filters that are no enumeration, by route. The rare ones find the three oldest rows.
 FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -98,7 +99,8 @@ def lists(
     """
     return {
         endpoint.name: [
-            Asked(endpoint.path.format(**ids), query) for query in _queries(endpoint, sizes)
+            Asked(by_kind(endpoint.path).format(**ids), query)
+            for query in _queries(endpoint, sizes)
         ]
         for endpoint in endpoints
         if endpoint.query is not None

@@ -395,7 +395,7 @@ class TicketSlaBreached(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TicketSlaDueSoon(Event):
-    """A service level target of a ticket is missed in `warn_minutes`, unless somebody acts."""
+    """A service level target of a ticket is missed in `warn_seconds`, unless somebody acts."""
 
     name: Literal["ticket.sla_due_soon"] = "ticket.sla_due_soon"
     data: models.TicketSlaDueSoonEventData

@@ -202,9 +202,7 @@ class TicketChanges:
     ) -> Ticket:
         """Adds a tag to the others. Raises as `set_tags`, also for a text that can't be a tag."""
         if len(tag) > TAG_LENGTH or not re.fullmatch(TAG_PATTERN, tag):
-            raise ValidationFailed(
-                "must match pattern '{pattern}'", field="key", pattern=TAG_PATTERN
-            )
+            raise ValidationFailed("must be a tag", field="key")
         ticket = await self.lock(tx, project_id, ticket_id)
         return await self.set_tags(tx, project_id, ticket.ticket_id, [*ticket.tags, tag], actor)
 

@@ -83,18 +83,17 @@ async def record_ticket_viewer(
     body: ViewBody,
     tickets: Tickets,
     viewers: TicketViewers,
-) -> ViewerList:
-    """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
-
-    Returns the first page of those who have the ticket open.
-    """
+) -> ViewerAnswer:
+    """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25."""
     await tickets.check_agent(ctx.tx, ctx.project_id, member_id, "member_id")
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     await viewers.mark_seen(ctx.tx, ctx.project_id, ticket.ticket_id, member_id, typing=body.typing)
     present = await viewers.present(ctx.tx, ctx.project_id)
-    found = [one for one in present if one.ticket_id == ticket.ticket_id]
-    page, following = _page(PageQuery(), found, lambda viewer: viewer.viewer_id)
-    return ViewerList(data=[ViewerAnswer.of(one) for one in page], next_cursor=following)
+    return next(
+        ViewerAnswer.of(one)
+        for one in present
+        if (one.ticket_id, one.viewer_id) == (ticket.ticket_id, member_id)
+    )
 
 
 def _page(

@@ -50,6 +50,17 @@ async def test_20_concurrent_tickets_are_shared_evenly(
     assert sorted(one["number"] for one in made) == list(range(1, 21))
 
 
+async def test_agents_come_in_pages_the_newest_first(
+    client: httpx2.AsyncClient, member: MakeMember
+) -> None:
+    made = [await member(name) for name in ("Mia", "Kim", "Lee")]
+    first = (await client.get("/v1/tickets/agents?limit=2")).json()
+    rest = (await client.get(f"/v1/tickets/agents?cursor={first['next_cursor']}")).json()
+
+    assert [one["member_id"] for one in first["data"] + rest["data"]] == made[::-1]
+    assert rest["next_cursor"] is None
+
+
 async def test_the_least_busy_agent_gets_the_next_ticket(
     client: httpx2.AsyncClient, member: MakeMember
 ) -> None:
@@ -141,7 +152,10 @@ async def test_presence_shows_who_looks_and_types_and_expires_by_itself(
     path = f"/v1/tickets/{ticket['number']}/viewers"
     await put(client, f"{path}/{mia}")
     clock.advance(10)
-    both = await put(client, f"{path}/{kim}", typing=True)
+    kims = await put(client, f"{path}/{kim}", typing=True)
+    both = (await client.get(path)).json()
+    first = (await client.get(f"{path}?limit=1")).json()
+    second = (await client.get(f"{path}?limit=1&cursor={first['next_cursor']}")).json()
     clock.advance(7)
     await put(client, f"{path}/{mia}")
     quiet = (await client.get(path)).json()
@@ -151,6 +165,8 @@ async def test_presence_shows_who_looks_and_types_and_expires_by_itself(
 
     shown = [(one["member_id"], one["typing"]) for one in both["data"]]
     assert shown == [(kim, True), (mia, False)]
+    assert both["data"] == [kims, second["data"][0]] == [*first["data"], *second["data"]]
+    assert both["next_cursor"] is second["next_cursor"] is None
     assert [one["typing"] for one in quiet["data"]] == [False, False]
     assert gone == elsewhere == {"data": [], "next_cursor": None}
 

@@ -151,7 +151,7 @@ export interface EventData {
    * reply.
    */
   "ticket.sla_breached": TicketSlaBreachedEventData;
-  /** A service level target of a ticket is missed in `warn_minutes`, unless somebody acts. */
+  /** A service level target of a ticket is missed in `warn_seconds`, unless somebody acts. */
   "ticket.sla_due_soon": TicketSlaDueSoonEventData;
   /** A ticket's status changed. */
   "ticket.status_changed": TicketStatusChangedEventData;
