@@ -240,8 +240,8 @@ async def test_a_number_in_a_conversation_is_said_to_the_agent(
     await post(client, f"/v1/tickets/{ticket['ticket_id']}/reply", {"text": "How many?"})
     await ann.write("2")
 
-    shown = (await client.get(f"/v1/tickets/{ticket['ticket_id']}")).json()
-    said = [message["text"] for message in shown["messages"]["data"]]
+    shown = (await client.get(f"/v1/tickets/{ticket['ticket_id']}/messages")).json()
+    said = [message["text"] for message in shown["data"]]
     assert await clicks(client) == []
     assert said[::-1] == ["May I bring somebody?", "How many?", "2"]
 

@@ -198,7 +198,7 @@ async def test_a_reply_becomes_a_ticket_also_after_a_restart(
         found = []
         for ticket in tickets:
             path = f"/v1/tickets/{ticket['ticket_id']}"
-            messages = (await client.get(path)).json()["messages"]["data"]
+            messages = (await client.get(f"{path}/messages")).json()["data"]
             found += [one["text"] for one in messages]
         return sorted(found)
 
