@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
@@ -29,8 +29,6 @@ MaxOpen = Annotated[int | None, Field(ge=1, le=1000)]
 
 class DeskSettings(RequestModel):
     """The helpdesk of a project. What is left out has its default."""
-
-    model_config = ConfigDict(title="UpdateDeskSettingsBody")
 
     assignment: Method | None = Field(None, description=_METHOD, examples=["least_busy"])
 
