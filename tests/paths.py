@@ -2,8 +2,11 @@
 
 import re
 
-#: Labels of tickets, which are no resources.
-_TICKET_TAG = ("/v1/tickets/{ticket_id}/tags/{key}", "/v1/tickets/{ticket_id}/tags/{ticket_tag}")
+#: Paths whose parameters name other things than the same ones elsewhere. Labels of tickets are no resources.
+_OTHERS = {
+    "/v1/tickets/{ticket_id}/tags/{key}": "/v1/tickets/{ticket_id}/tags/{ticket_tag}",
+    "/v1/tickets/bulk-actions/{bulk_action_id}": "/v1/tickets/bulk-actions/{ticket_bulk_action_id}",
+}
 
 _PARAMETER = re.compile(r"([^/]+)/{(\w+)}")
 
@@ -25,7 +28,9 @@ def by_kind(path: str) -> str:
         collection, name = match.groups()
         return f"{collection}/{{{_KINDS.get(collection, name) if name == 'key' else name}}}"
 
-    return _PARAMETER.sub(named, path.replace(*_TICKET_TAG))
+    for beginning, other in _OTHERS.items():
+        path = path.replace(beginning, other)
+    return _PARAMETER.sub(named, path)
 
 
 def kinds_in(path: str) -> list[str]:

@@ -1,12 +1,14 @@
 """A bulk action of any kind, its fields in answers, and its event."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, Time
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.values import value_object
 
@@ -94,21 +96,76 @@ def shown_error(error: BulkError | None, errors: Mapping[BulkError, str]) -> str
     return None if error is None else {**ERRORS, **errors}[error]
 
 
-def shown_fields(bulk: BulkAction, errors: Mapping[BulkError, str]) -> dict[str, Any]:
-    """The fields that answers have of every kind. `errors` are sentences for the errors of its kind only."""
-    return {
-        "bulk_action_id": bulk.bulk_action_id,
-        "action": bulk.action,
-        "status": bulk.shown_status,
-        "total": None if bulk.status == "collecting" else bulk.total,
-        "processed": bulk.reached,
-        "failed": bulk.failed,
-        "progress": bulk.progress(),
-        "code": bulk.error,
-        "error": shown_error(bulk.error, errors),
-        "created_at": to_rfc3339(bulk.created_at_ms),
-        "finished_at": optional_rfc3339(bulk.finished_at_ms),
-    }
+class BulkActionAnswer(ResponseModel):
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
+
+    bulk_action_id: BulkActionId
+    kind: Kind = Field(
+        description="What it is about: `subscribers` or `tickets`.", examples=["tickets"]
+    )
+    action: str = Field(description="What is done, as its request named it.", examples=["add_tag"])
+    value: str | None = Field(
+        description="The tag, member, status or priority of its request; null for an action without one.",
+        examples=["delivery"],
+    )
+    status: ShownStatus = Field(
+        description="`pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or"
+        " `failed`, see `code`.",
+        examples=["running"],
+    )
+    total: int | None = Field(
+        description="How many it is about; null while they are counted.", examples=[1200]
+    )
+    processed: int = Field(
+        description="How many were handled so far, including unchanged and `failed` ones.",
+        examples=[480],
+    )
+    failed: int = Field(
+        description="How many could not be changed, e.g. because they were deleted in the meantime.",
+        examples=[0],
+    )
+    progress: float = Field(
+        description="Share of them that it has reached, from 0 to 1.", examples=[0.4]
+    )
+    code: BulkError | None = Field(
+        description="Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was"
+        " deleted (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so"
+        " far stay. Null if it did not fail.",
+        examples=[None],
+    )
+    error: str | None = Field(
+        description="Why it `failed`, for people; null if it did not.", examples=[None]
+    )
+    created_at: CreatedAt = Field(examples=[examples.TIME])
+    finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
+
+    @classmethod
+    def of(
+        cls, bulk: BulkAction, value: str | None, errors: Mapping[BulkError, str]
+    ) -> "BulkActionAnswer":
+        """`value` is what people call the action's, and `errors` are sentences for those of its kind only."""
+        return cls(
+            bulk_action_id=bulk.bulk_action_id,
+            kind=bulk.kind,
+            action=bulk.action,
+            value=value,
+            status=bulk.shown_status,
+            total=None if bulk.status == "collecting" else bulk.total,
+            processed=bulk.reached,
+            failed=bulk.failed,
+            progress=bulk.progress(),
+            code=bulk.error,
+            error=shown_error(bulk.error, errors),
+            created_at=to_rfc3339(bulk.created_at_ms),
+            finished_at=optional_rfc3339(bulk.finished_at_ms),
+        )
+
+
+class BulkActionList(ResponseModel):
+    """A page of bulk actions, newest first."""
+
+    data: list[BulkActionAnswer] = Field(description="The bulk actions of this page.")
+    next_cursor: NextCursor
 
 
 class BulkActionFinished(ResponseModel):

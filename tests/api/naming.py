@@ -95,7 +95,6 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     },
     "create_route.steps.channel": lambda it, own: {"name": "New", "steps": [{"channel": it}]},
     "update_route.steps.channel": lambda it, own: {"steps": [{"channel": it}]},
-    "start_bulk_action.tag": lambda it, own: {"action": "remove_tag", "tag": it, "all": True},
     "start_bulk_action.subscriber_ids": lambda it, own: {
         "action": "erase",
         "subscriber_ids": [it],

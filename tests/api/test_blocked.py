@@ -68,7 +68,7 @@ GOES_ON: dict[str, Any] = {
     "split_person": {"subscriber_id": "{subscriber_id}"},
     "create_tag": {"name": "new"},
     "start_ticket_bulk_action": {"action": "close", "all": True},
-    "start_bulk_action": {"action": "add_tag", "tag": "new", "all": True},
+    "start_bulk_action": {"action": "add_tag", "value": "new", "all": True},
     "create_permission": {"key": "new", "title": "New"},
     "create_template": {"key": "new", "text": "Hi"},
     "create_route": {"name": "New", "steps": [{"channel": "messenger_a"}]},

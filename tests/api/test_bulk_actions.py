@@ -69,8 +69,8 @@ async def confirm(client: httpx2.AsyncClient, bulk: dict[str, Any], total: int) 
 async def test_a_tag_is_added_to_all_who_match(
     service: Service, client: httpx2.AsyncClient, people: list[str], start: Start
 ) -> None:
-    bulk = await start(action="add_tag", tag="vip", filters={"tag": "customer"})
-    assert (bulk["status"], bulk["tag"], bulk["total"]) == ("running", "vip", None)
+    bulk = await start(action="add_tag", value="vip", filters={"tag": "customer"})
+    assert (bulk["status"], bulk["value"], bulk["total"]) == ("running", "vip", None)
     await settled(service)
 
     ended = await found(client, bulk)
@@ -106,7 +106,7 @@ async def test_a_tag_is_removed_although_its_list_shrinks_meanwhile(
     monkeypatch.setattr(engine, "COLLECTED", 2)
     monkeypatch.setattr(bulk_actions, "CHANGED", 1)
     monkeypatch.setattr(engine, "STEPS", 2)
-    bulk = await start(action="remove_tag", tag="customer", filters={"tag": "customer"})
+    bulk = await start(action="remove_tag", value="customer", filters={"tag": "customer"})
     await settled(service)
 
     assert await tagged(client, "customer") == set()
@@ -117,7 +117,7 @@ async def test_named_subscribers_are_changed_and_unknown_ones_fail(
     service: Service, client: httpx2.AsyncClient, people: list[str], start: Start
 ) -> None:
     gone = "sub_0000000000000000000000"
-    bulk = await start(action="add_tag", tag="vip", subscriber_ids=[people[4], gone, people[4]])
+    bulk = await start(action="add_tag", value="vip", subscriber_ids=[people[4], gone, people[4]])
     assert (bulk["status"], bulk["total"]) == ("running", 2)
     await settled(service)
 
@@ -191,7 +191,7 @@ async def test_one_whose_tag_is_deleted_meanwhile_fails(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, people: list[str]
 ) -> None:
     project_id = tenant.project.project_id
-    body = BulkActionBody(action="add_tag", tag="vip", subscriber_ids=people)
+    body = BulkActionBody(action="add_tag", value="vip", subscriber_ids=people)
     async with service.db.transaction() as tx:
         bulk = await service.get(BulkActions).start(tx, project_id, body)
         await service.get(Tags).delete(tx, project_id, "vip")
@@ -213,7 +213,7 @@ async def test_one_about_more_than_the_limit_fails_and_changes_nobody(
     subscribe = subscribing(service, tenant)
     for name in ("Ann", "Bob"):
         await subscribe(name)
-    body = {"action": "add_tag", "tag": "vip", "all": True}
+    body = {"action": "add_tag", "value": "vip", "all": True}
     bulk = (await tenant.client.post(PATH, json=body)).json()
     await settled(service)
 
@@ -242,7 +242,7 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
             raise ConnectionError
 
     monkeypatch.setattr(service.get(Tags), "assign", break_off)
-    bulk = await start(action="add_tag", tag="vip", subscriber_ids=people)
+    bulk = await start(action="add_tag", value="vip", subscriber_ids=people)
     await settled(service)
     assert (await found(client, bulk))["processed"] == 2
 
@@ -258,11 +258,11 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
 @pytest.mark.parametrize(
     "body",
     [
-        {"action": "add_tag", "tag": "vip"},
-        {"action": "add_tag", "tag": "vip", "filters": {}},
-        {"action": "add_tag", "tag": "vip", "all": True, "filters": {"lang": "en"}},
+        {"action": "add_tag", "value": "vip"},
+        {"action": "add_tag", "value": "vip", "filters": {}},
+        {"action": "add_tag", "value": "vip", "all": True, "filters": {"lang": "en"}},
         {"action": "add_tag", "all": True},
-        {"action": "erase", "all": True, "tag": "vip"},
+        {"action": "erase", "all": True, "value": "vip"},
         {"action": "erase", "subscriber_ids": []},
         {"action": "erase", "filters": {"channel": "nowhere"}},
     ],
@@ -276,7 +276,7 @@ async def test_what_does_not_belong_together_is_refused(
 async def test_an_unknown_tag_is_not_removed(
     client: httpx2.AsyncClient, check_error: CheckError
 ) -> None:
-    body = {"action": "remove_tag", "tag": "vip", "all": True}
+    body = {"action": "remove_tag", "value": "vip", "all": True}
     check_error(await client.post(PATH, json=body), 404, "not_found")
 
 
@@ -284,7 +284,7 @@ async def test_they_are_listed_newest_first(
     client: httpx2.AsyncClient, people: list[str], start: Start
 ) -> None:
     ids = [
-        (await start(action="add_tag", tag="vip", subscriber_ids=[person]))["bulk_action_id"]
+        (await start(action="add_tag", value="vip", subscriber_ids=[person]))["bulk_action_id"]
         for person in people[:3]
     ]
 

@@ -52,7 +52,7 @@ UNREACHED: dict[str, tuple[str, ...]] = {
         "POST /v1/people/imports/{import_id}/cancel",
         "POST /v1/subscribers/bulk-actions/{bulk_action_id}/confirm",
         "POST /v1/subscribers/{subscriber_id}/subscribe",
-        "POST /v1/tickets/bulk-actions/{ticket_bulk_action_id}/cancel",
+        "POST /v1/tickets/bulk-actions/{bulk_action_id}/cancel",
         "POST /v1/webhooks/{webhook_id}/replay",
     ),
     "a second thing of a kind, or a name that is free": (

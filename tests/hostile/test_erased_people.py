@@ -66,7 +66,7 @@ async def test_nothing_of_a_person_is_left_in_the_tables_of_any_area(
     # Its text is the project's own, whomever it is to.
     await post("/v1/broadcast", audience={"subscriber_ids": [person]}, text="Hello")
     filters = {"external_id": EMAIL}
-    await post("/v1/subscribers/bulk-actions", action="add_tag", tag="new", filters=filters)
+    await post("/v1/subscribers/bulk-actions", action="add_tag", value="new", filters=filters)
     writes = MessageReceived(update_id="z-1", text=f"I am {NAME}", **chat)
     await service.inbound.receive("messenger_a", writes)
     presses = ButtonPressed(update_id="z-2", data="x", message_ref="m1", button_ref="b1", **chat)

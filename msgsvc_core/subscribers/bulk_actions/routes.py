@@ -3,14 +3,9 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.bulk_actions.models import BulkActionId
+from msgsvc_core.bulk_actions.models import BulkActionAnswer, BulkActionId, BulkActionList
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
-from msgsvc_core.subscribers.bulk_actions.models import (
-    BulkActionAnswer,
-    BulkActionBody,
-    BulkActionList,
-    ConfirmBody,
-)
+from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody, ConfirmBody, shown
 from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 
 router = Router(area="subscribers")
@@ -26,7 +21,7 @@ async def start_bulk_action(
 
     First it writes down whom it is about. An erasure then waits, up to a day, until you confirm their number.
     """
-    return BulkActionAnswer.of(await bulk_actions.start(ctx.tx, ctx.project_id, body))
+    return shown(await bulk_actions.start(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/subscribers/bulk-actions", errors=(BadRequest,))
@@ -36,7 +31,7 @@ async def list_bulk_actions(
     """Lists the project's bulk actions of the last 30 days, newest first."""
     found = await bulk_actions.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda bulk: bulk.bulk_action_id)
-    return BulkActionList(data=[BulkActionAnswer.of(bulk) for bulk in page], next_cursor=following)
+    return BulkActionList(data=[shown(bulk) for bulk in page], next_cursor=following)
 
 
 @router.get("/v1/subscribers/bulk-actions/{bulk_action_id}", errors=(NotFound,))
@@ -44,7 +39,7 @@ async def get_bulk_action(
     ctx: Context, bulk_action_id: BulkActionId, bulk_actions: BulkActions
 ) -> BulkActionAnswer:
     """Shows the progress of a bulk action."""
-    return BulkActionAnswer.of(await bulk_actions.get(ctx.tx, ctx.project_id, bulk_action_id))
+    return shown(await bulk_actions.get(ctx.tx, ctx.project_id, bulk_action_id))
 
 
 @router.post(
@@ -57,7 +52,7 @@ async def confirm_bulk_action(
 ) -> BulkActionAnswer:
     """Lets an erasure begin, which can't be undone."""
     bulk = await bulk_actions.confirm(ctx.tx, ctx.project_id, bulk_action_id, body.total)
-    return BulkActionAnswer.of(bulk)
+    return shown(bulk)
 
 
 @router.post(
@@ -69,4 +64,4 @@ async def cancel_bulk_action(
     ctx: Context, bulk_action_id: BulkActionId, bulk_actions: BulkActions
 ) -> BulkActionAnswer:
     """Ends a bulk action where it is. What is done stays done."""
-    return BulkActionAnswer.of(await bulk_actions.cancel(ctx.tx, ctx.project_id, bulk_action_id))
+    return shown(await bulk_actions.cancel(ctx.tx, ctx.project_id, bulk_action_id))

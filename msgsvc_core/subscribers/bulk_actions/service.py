@@ -107,12 +107,12 @@ class BulkActions:
         that there is not, and `Conflict` beyond the limit of tags."""
         _check(body)
         tag_id: str | None = None
-        if body.tag is not None:
+        if body.value is not None:
             if body.action == "add_tag":
-                await self._tags.ensure(tx, project_id, [body.tag])
+                await self._tags.ensure(tx, project_id, [body.value])
             else:
-                await self._tags.get(tx, project_id, body.tag)
-            [tag_id] = await self._tags.ids_of(tx, project_id, [body.tag])
+                await self._tags.get(tx, project_id, body.value)
+            [tag_id] = await self._tags.ids_of(tx, project_id, [body.value])
         filters: SubscriberFilters | None = None
         if body.subscriber_ids is None:
             filters = body.filters or SubscriberFilters()
@@ -161,10 +161,10 @@ class BulkActions:
 
 
 def _check(body: BulkActionBody) -> None:
-    if body.action == "erase" and body.tag is not None:
-        raise ValidationFailed("is of `add_tag` and `remove_tag`", field="tag")
-    if body.action != "erase" and body.tag is None:
-        raise ValidationFailed("give the tag", field="tag")
+    if body.action == "erase" and body.value is not None:
+        raise ValidationFailed("is of `add_tag` and `remove_tag`", field="value")
+    if body.action != "erase" and body.value is None:
+        raise ValidationFailed("give the tag", field="value")
     has_filters = body.filters is not None and body.filters != SubscriberFilters()
     if [body.all, has_filters, body.subscriber_ids is not None].count(True) != 1:
         raise ValidationFailed(

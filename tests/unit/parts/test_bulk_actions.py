@@ -19,8 +19,8 @@ from msgsvc_devkit.core import PROJECT, MemoryCore
             BulkActionBody(action="erase", filters=SubscriberFilters()),
             "all, filters, subscriber_ids",
         ),
-        (BulkActionBody(action="add_tag", all=True), "tag"),
-        (BulkActionBody(action="erase", all=True, tag="vip"), "tag"),
+        (BulkActionBody(action="add_tag", all=True), "value"),
+        (BulkActionBody(action="erase", all=True, value="vip"), "value"),
     ],
 )
 async def test_what_is_not_said_clearly_is_refused_before_a_job(

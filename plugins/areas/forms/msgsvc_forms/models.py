@@ -205,6 +205,7 @@ class RuleResult:
     kind: str
     status: RuleStatus
     id: str | None = None
+    code: str | None = None
     error: str | None = None
 
     def to_column(self) -> dict[str, Any]:
@@ -214,6 +215,7 @@ class RuleResult:
             "kind": self.kind,
             "status": status,
             "id": self.id,
+            "code": self.code,
             "error": self.error,
         }
 
@@ -225,6 +227,7 @@ class RuleResult:
             kind=stored["kind"],
             status="completed" if status == _STORED_COMPLETED else status,
             id=stored["id"],
+            code=stored.get("code"),
             error=stored.get("error"),
         )
 
@@ -374,6 +377,9 @@ class RuleResultAnswer(ResponseModel):
         description="Id of the message, broadcast or ticket that was made; null for `webhook`, and if it"
         " failed.",
         examples=["tkt_032aJerz9OPYLXIWedIQEI"],
+    )
+    code: str | None = Field(
+        description="Why it failed: the code of an error; null if it did not.", examples=[None]
     )
     error: str | None = Field(
         description="Why it failed, for people; null if it did not.", examples=[None]

@@ -82,7 +82,9 @@ class SubmissionRouter:
                 async with tx.savepoint():
                     made = await self._deliver(tx, new.form, submission, rule)
             except ApiError as error:
-                results.append(RuleResult(number, kind, "failed", error=error.message))
+                results.append(
+                    RuleResult(number, kind, "failed", code=error.code, error=error.message)
+                )
             else:
                 results.append(RuleResult(number, kind, "completed", id=made))
         return results

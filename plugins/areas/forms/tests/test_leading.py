@@ -195,7 +195,14 @@ async def test_a_ticket_is_opened_with_who_asks_and_what(
 
     [asked] = desks.asked
     assert kept["rules"] == [
-        {"rule": 0, "kind": "ticket", "status": "completed", "id": "tkt_1", "error": None}
+        {
+            "rule": 0,
+            "kind": "ticket",
+            "status": "completed",
+            "id": "tkt_1",
+            "code": None,
+            "error": None,
+        }
     ]
     assert (asked.source, asked.source_id) == ("form", kept["submission_id"])
     assert (asked.customer_name, asked.customer_email) == ("Cleo", "cleo@shop.example")

@@ -286,7 +286,7 @@ async def test_they_are_listed_newest_first_without_those_of_subscribers(
         for one in tickets[:3]
     ]
     other = "/v1/subscribers/bulk-actions"
-    theirs = await post(client, other, action="add_tag", tag="vip", all=True)
+    theirs = await post(client, other, action="add_tag", value="vip", all=True)
 
     first = (await client.get(PATH, params={"limit": 2})).json()
     rest = (await client.get(PATH, params={"cursor": first["next_cursor"]})).json()

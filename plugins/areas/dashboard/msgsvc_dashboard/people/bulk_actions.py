@@ -58,7 +58,7 @@ async def start_bulk_action(
     if tag == "":
         raise ValidationFailed("give the tag", field="bulk_tag")
     about = {"all": True} if who == "all" else {"subscriber_ids": chosen}
-    body = validate(BulkActionBody, {"action": action, "tag": tag, **about})
+    body = validate(BulkActionBody, {"action": action, "value": tag, **about})
     if who == "all" and filters != SubscriberFilters():
         body = body.model_copy(update={"all": False, "filters": filters})
     bulk = await bulk_actions.start(page.tx, page.project_id, body)

@@ -7,22 +7,13 @@ from typing import Literal, get_args
 from pydantic import ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
-from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import NextCursor
-from msgsvc_core.api.types import CreatedAt, Time
+from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import wrong_field
-from msgsvc_core.bulk_actions.models import (
-    MOST_NAMED,
-    BulkAction,
-    BulkActionId,
-    shown_fields,
-)
+from msgsvc_core.bulk_actions.models import MOST_NAMED, BulkAction, BulkActionAnswer
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import TAG_LENGTH, TAG_PATTERN, TICKET_ID, TicketFilters
 
 TicketAction = Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
-TicketBulkStatus = Literal["running", "completed", "cancelled", "failed"]
-TicketBulkError = Literal["too_many", "assignee_gone", "job_failed"]
 
 #: Sentences for the errors of this kind only.
 ERRORS: Mapping[str, str] = {"assignee_gone": "The member no longer answers customers."}
@@ -86,48 +77,6 @@ class TicketBulkActionBody(RequestModel):
         return self
 
 
-class TicketBulkActionAnswer(ResponseModel):
-    """A bulk action and its progress. `processed` of a completed one is its `total`."""
-
-    bulk_action_id: BulkActionId
-    action: TicketAction = Field(description=WHAT, examples=["add_tag"])
-    value: str | None = Field(description=VALUE, examples=["delivery"])
-    status: TicketBulkStatus = Field(
-        description="`running`; `completed`, `cancelled` or `failed`, see `code`.",
-        examples=["running"],
-    )
-    total: int | None = Field(
-        description="Tickets it is about; null while they are counted.", examples=[1200]
-    )
-    processed: int = Field(
-        description="Tickets handled so far, including unchanged and `failed` ones.",
-        examples=[480],
-    )
-    failed: int = Field(
-        description="Tickets that no longer existed, or took no further tag.", examples=[0]
-    )
-    progress: float = Field(
-        description="Share of the tickets that it has reached, from 0 to 1.", examples=[0.4]
-    )
-    code: TicketBulkError | None = Field(
-        description="Why it `failed`: `too_many` tickets match, the member stopped answering customers"
-        " (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did"
-        " not fail.",
-        examples=[None],
-    )
-    error: str | None = Field(
-        description="Why it `failed`, for people; null if it did not.", examples=[None]
-    )
-    created_at: CreatedAt = Field(examples=[examples.TIME])
-    finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
-
-    @classmethod
-    def of(cls, bulk: BulkAction) -> "TicketBulkActionAnswer":
-        return cls(**shown_fields(bulk, ERRORS), value=bulk.value)
-
-
-class TicketBulkActionList(ResponseModel):
-    """A page of bulk actions, newest first."""
-
-    data: list[TicketBulkActionAnswer] = Field(description="The page's bulk actions.")
-    next_cursor: NextCursor
+def shown(bulk: BulkAction) -> BulkActionAnswer:
+    """The bulk action in the API."""
+    return BulkActionAnswer.of(bulk, bulk.value, ERRORS)
