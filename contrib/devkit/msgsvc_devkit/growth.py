@@ -38,7 +38,7 @@ def growing(
     found = []
     for unit in units:
         begin, end = before or unit[:0], after or unit[:0]
-        short, long = (begin + (unit * size)[:size] + end for size in sizes)
+        short, long = (begin + _repeated(unit, size) + end for size in sizes)
         short_s = long_s = math.inf
         for _ in range(ROUNDS):
             # What else runs only adds to a measurement, so the least is the nearest to the truth.
@@ -49,6 +49,10 @@ def growing(
         else:
             found.append(f"{unit!r}: {short_s:.4f} s, {long_s:.4f} s")
     return found
+
+
+def _repeated(unit: AnyStr, size: int) -> AnyStr:
+    return (unit * (size // len(unit) + 1))[:size]
 
 
 def _seconds(parse: Callable[[AnyStr], object], text: AnyStr) -> float:
