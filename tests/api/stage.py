@@ -49,6 +49,9 @@ class Stages:
 
     def __init__(self) -> None:
         self._sets: dict[str, _Set] = {}
+        #: The one whose service goes on, with the plugin that all its cases give.
+        self._mini_app = MiniAppPlugin()
+        self._unchanged: dict[Service, _Set] = {}
 
     @asynccontextmanager
     async def on(
@@ -58,27 +61,50 @@ class Stages:
         make_tenant: Callable[..., Awaitable[Tenant]],
     ) -> AsyncIterator[Stage]:
         if backend.name not in self._sets:
-            service = await _started(make_service)
+            service = await _started(make_service, MiniAppPlugin())
             made = await _set(service, make_tenant)
             await service.stop()
             await backend.keep(made.url)
             self._sets[backend.name] = made
         found = self._sets[backend.name]
         url = await backend.restored(found.url)
-        service = await _started(make_service, database_url=url)
-        async with AsyncExitStack() as clients:
-            yield Stage(
-                service,
-                found.owned,
-                {
-                    name: await clients.enter_async_context(client_at(service, tenant))
-                    for name, tenant in found.tenants.items()
-                },
-            )
+        service = await _started(make_service, MiniAppPlugin(), database_url=url)
+        async with _stage(service, found) as stage:
+            yield stage
+
+    @asynccontextmanager
+    async def unchanged_on(
+        self,
+        backend: Backend,
+        make_service: ServiceFactory,
+        make_tenant: Callable[..., Awaitable[Tenant]],
+    ) -> AsyncIterator[Stage]:
+        """The stage of a function marked `shared_service`, none of whose cases changes anything: it is set
+        once for all of them."""
+        service = await _started(make_service, self._mini_app)
+        if service not in self._unchanged:
+            self._unchanged = {service: await _set(service, make_tenant)}
+        async with _stage(service, self._unchanged[service]) as stage:
+            yield stage
 
 
-async def _started(make_service: ServiceFactory, **settings: Any) -> Service:
-    return await make_service(extra_plugins=[("mini_app", MiniAppPlugin())], **SETTINGS, **settings)
+@asynccontextmanager
+async def _stage(service: Service, found: _Set) -> AsyncIterator[Stage]:
+    async with AsyncExitStack() as clients:
+        yield Stage(
+            service,
+            found.owned,
+            {
+                name: await clients.enter_async_context(client_at(service, tenant))
+                for name, tenant in found.tenants.items()
+            },
+        )
+
+
+async def _started(
+    make_service: ServiceFactory, mini_app: MiniAppPlugin, **settings: Any
+) -> Service:
+    return await make_service(extra_plugins=[("mini_app", mini_app)], **SETTINGS, **settings)
 
 
 async def _set(service: Service, make_tenant: Callable[..., Awaitable[Tenant]]) -> _Set:

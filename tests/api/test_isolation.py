@@ -20,6 +20,10 @@ MakeTenant = Callable[..., Awaitable[Tenant]]
 
 PLACES = places()
 
+#: Requests that change nothing: a service answers them all.
+READING = [place for place in PLACES if place.endpoint.method == "GET"]
+CHANGING = [place for place in PLACES if place.endpoint.method != "GET"]
+
 #: What begins the names that the two strangers chose.
 _OWN = re.compile("bob|bea", re.IGNORECASE)
 
@@ -39,6 +43,15 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Projects of a service that nothing was asked of yet."""
     async with stages.on(backend, make_service, make_tenant) as stage:
+        yield stage
+
+
+@pytest.fixture
+async def read_stage(
+    stages: Stages, backend: Backend, make_service: ServiceFactory, make_tenant: MakeTenant
+) -> AsyncIterator[Stage]:
+    """The same for requests that change nothing, all of which have the service that was set."""
+    async with stages.unchanged_on(backend, make_service, make_tenant) as stage:
         yield stage
 
 
@@ -69,8 +82,22 @@ def answered(answer: httpx2.Response, asked: str) -> tuple[int, str, list[tuple[
     return answer.status_code, text, headers
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-async def test_what_another_project_owns_is_answered_as_missing(stage: Stage, place: Place) -> None:
+@pytest.mark.shared_service
+@pytest.mark.parametrize("place", READING, ids=str)
+async def test_what_another_project_owns_is_read_as_missing(
+    read_stage: Stage, place: Place
+) -> None:
+    await check(read_stage, place)
+
+
+@pytest.mark.parametrize("place", CHANGING, ids=str)
+async def test_what_another_project_owns_is_changed_as_if_it_were_missing(
+    stage: Stage, place: Place
+) -> None:
+    await check(stage, place)
+
+
+async def check(stage: Stage, place: Place) -> None:
     # Two strangers of equal history, so that even what is left of their rate limits is the same.
     one, other = ("Nob", "Nea") if place.is_alone else ("Bob", "Bea")
     ids = stage.owned["Ann"]
