@@ -54,7 +54,9 @@ async def test_looks_are_the_platforms(channel, ann, text_format):
 
 @settings(deadline=None)  # other work on the machine
 @given(
-    text=st.text(st.sampled_from("ab<>&\"'*_`~[]()/\\#;: \n😀ё") | st.characters(codec="utf-8")),
+    text=st.text(
+        st.sampled_from("ab<>&\"'*_`~[]()/\\#;: \n😀ё") | st.characters(exclude_categories=["Cs"])
+    ),
     text_format=st.sampled_from(["plain", "markdown", "html"]),
 )
 def test_every_text_is_read_as_it_was_meant(text: str, text_format: Format) -> None:
