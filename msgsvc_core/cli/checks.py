@@ -119,7 +119,7 @@ def check_limits(settings: Settings) -> Iterator[Finding]:
 
 def check_with_plugins(settings: Settings) -> Iterator[Finding]:
     """The findings of the plugins themselves. `check_plugins` reports those that can't be loaded."""
-    for name in settings.plugins:
+    for name in settings.loaded_plugins:
         with suppress(PluginError):
             hook = load_plugins([name]).hook
             yield from flatten(hook.review_settings(settings=settings))
@@ -147,14 +147,24 @@ def check_jobs(settings: Settings) -> Iterator[Finding]:
 
 def check_plugins(settings: Settings) -> Iterator[Finding]:
     """Loads each plugin on its own, so that all broken ones are reported together."""
-    for name in settings.plugins:
+    for name in settings.loaded_plugins:
         try:
             load_plugins([name])
         except PluginError as error:
             yield problem("plugins", str(error), f"or remove {name!r} from `plugins`")
         else:
             yield ok("plugins", f"{name} can be loaded")
-    if not settings.plugins:
+    usual = default_plugins()
+    left = [name for name in usual if name not in settings.loaded_plugins]
+    if settings.loaded_plugins and usual and left == list(usual):
+        yield warning(
+            "plugins",
+            f"no area is loaded: `plugins` replaces the default, which is {', '.join(usual)}",
+            "to add plugins to the default, name them in `extra_plugins` instead",
+        )
+    elif left:
+        yield ok("plugins", f"not loaded: {', '.join(left)}")
+    if not settings.loaded_plugins:
         names = ", ".join(f'"{name}"' for name in default_plugins()[:2])
         fix = (
             f"add some: plugins = [{names}]" if names else "install some, and add them to `plugins`"

@@ -20,8 +20,8 @@ from msgsvc_core.cli.choices import (
     installed_plugins,
 )
 from msgsvc_core.cli.configuration import DEFAULT_CONFIG
-from msgsvc_core.cli.settings_file import settings_file
-from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.cli.settings_file import settings_file, short_file
+from msgsvc_core.config.sections import OWN_USERS, ServerSettings
 from msgsvc_core.config.settings import Settings, SettingsSection
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.kernel.ids import new_token
@@ -69,12 +69,15 @@ def init(
             "--owner", help="Email of the first account, the operator of the installation."
         ),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Write every setting, with its default as a comment.")
+    ] = False,
     yes: Annotated[
         bool,
         typer.Option("--yes", "-y", help="Ask no questions; use defaults for what no option sets."),
     ] = False,
 ) -> None:
-    """Write a commented configuration with a fresh secret key.
+    """Write a configuration with a fresh secret key.
 
     In a terminal it prompts for what no option sets; otherwise the sandbox messenger and all
     installed areas are loaded.
@@ -82,7 +85,7 @@ def init(
     options = Options(messenger, token, base_url, areas, all_plugins, owner)
     asking = not yes and sys.stdin.isatty()
     try:
-        _init(config, options, force=force, asking=asking)
+        _init(config, options, force=force, asking=asking, full=full)
     except WrongChoice as error:
         typer.echo(f"msgsvc: {error}", err=True)
         raise typer.Exit(1) from None
@@ -91,7 +94,7 @@ def init(
         raise typer.Exit(1) from None
 
 
-def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
+def _init(config: Path, options: Options, *, force: bool, asking: bool, full: bool) -> None:
     if config.exists() and not force:
         typer.echo(f"msgsvc: {config} exists already; --force replaces it", err=True)
         raise typer.Exit(1)
@@ -104,7 +107,7 @@ def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
         backup = _free_name(config)
         config.replace(backup)
         typer.echo(f"kept the old file as {backup}: its database needs the secret keys in it")
-    _write_private(config, _text(choice, database_url=_database_url(config)))
+    _write_private(config, _text(choice, database_url=_database_url(config), full=full))
     typer.echo(f"wrote {config}")
     _tell_plugins(installed, choice)
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
@@ -121,20 +124,20 @@ def _database_url(config: Path) -> str:
     return f"sqlite:///{sqlite_path(url).absolute()}"
 
 
-def _text(choice: Choice, *, database_url: str) -> str:
+def _text(choice: Choice, *, database_url: str, full: bool) -> str:
     values = {
         "base_url": choice.base_url,
         "database_url": database_url,
         "secret_keys": [new_token(SECRET_KEY_BITS)],
         "plugins": choice.plugins,
+        "profile": OWN_USERS,
     }
     port = _port(choice.base_url)
-    return settings_file(
-        values,
-        choice.channels,
-        _plugin_sections(choice.plugins),
-        {} if port is None else {"server": {"port": port}},
-    )
+    in_sections = {} if port is None else {"server": {"port": port}}
+    if full:
+        sections = _plugin_sections(choice.plugins)
+        return settings_file(values, choice.channels, sections, in_sections)
+    return short_file(values, choice.channels, in_sections)
 
 
 def _port(base_url: str) -> int | None:

@@ -335,18 +335,19 @@ def check_messengers(service: Service) -> Iterator[Finding]:
     declared = flatten(service.plugins.hook.register_channel_kinds())
     for_development = {kind.name for kind in declared if kind.for_development}
     kinds = {channel.plugin for channel in service.settings.channels.values()}
-    fix = "configure one: [channels.<name>], as `msgsvc init` does for the messenger it is told"
+    fix = "add a table [channels.<name>], or write a new file with `msgsvc init --messenger NAME`"
     if not kinds:
-        yield warning("channels", "there are none, so nobody can be reached", fix)
+        yield warning("channels", "none is configured, so nobody can be reached", fix)
     elif kinds <= for_development:
         names = " and ".join(f"the {kind}" for kind in sorted(kinds))
-        text = f"there is none but {names}, so nobody is reached in a messenger of their own"
+        text = f"only {names} is configured, so no real messenger is reached"
         yield warning("channels", text, fix)
 
 
 def check_tenant_limits(service: Service) -> Iterator[Finding]:
     """Whether a public service uses the strict default limits, for untrusted tenants, unintentionally."""
-    if is_private(urlsplit(service.settings.base_url).hostname or ""):
+    is_decided = "profile" in service.settings.model_fields_set
+    if is_decided or is_private(urlsplit(service.settings.base_url).hostname or ""):
         return
     sections: dict[str, Section] = {"limits": service.settings.limits}
     for declared in service.plugins.hook.register_settings():
@@ -360,9 +361,8 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
     if left:
         yield warning(
             "limits",
-            f"as for untrusted tenants: {', '.join(left)}",
-            "for your own users set them as `msgsvc init` does in a new file; otherwise write the defaults"
-            " into the file",
+            f"set for untrusted tenants: {', '.join(left)}",
+            'for your own users set profile = "own_users"; for projects of strangers, profile = "tenants"',
         )
 
 

@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from msgsvc_core.cli.log_reference import log_page
 from msgsvc_core.cli.settings_file import to_toml
-from msgsvc_core.config.sections import Section
+from msgsvc_core.config.sections import Section, own_users_value
 from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.http.openapi import EVERYWHERE, errors_of
 from msgsvc_core.kernel.errors import ApiError
@@ -185,6 +185,8 @@ def _settings_of(model: type[BaseModel], prefix: str) -> Iterator[str]:
             yield from _settings_of(kind, f"{prefix}{name}.")
         else:
             default = _default(field, to_toml)
+            if (raised := own_users_value(field)) is not None:
+                default += f", `{to_toml(raised)}` in the profile `own_users`"
             yield f"| `{prefix}{name}` | {default} | {_one_line(field.description)} |"
 
 

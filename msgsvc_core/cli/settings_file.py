@@ -13,16 +13,46 @@ from msgsvc_core.config.sections import Section, own_users_value
 from msgsvc_core.config.settings import Settings, SettingsSection
 
 #: Settings that are written out rather than commented: users look for these first.
-SHOWN = ("base_url", "database_url", "secret_keys", "plugins")
+SHOWN = ("base_url", "database_url", "secret_keys", "plugins", "profile")
 
 #: Columns of a comment.
 WIDTH = 98
 
 _HEAD = """\
 The configuration of msgsvc. Lines that begin with `# name =` show defaults.
-Limits that are written out suit a service for users of your own; take them out where strangers are tenants.
-Every setting can be given by an environment variable too, which then wins:
-MSGSVC_BASE_URL, and with two underscores MSGSVC_SERVER__PORT. `msgsvc doctor` checks it all."""
+An environment variable overrides a setting: MSGSVC_BASE_URL, or with two underscores MSGSVC_SERVER__PORT.
+`msgsvc doctor` checks this file."""
+
+_SHORT = """\
+# The configuration of msgsvc. `msgsvc init --full` writes every setting; `msgsvc doctor` checks this file.
+# An environment variable overrides a setting: MSGSVC_BASE_URL, or with two underscores MSGSVC_SERVER__PORT.
+
+# The public address.
+{base_url}
+# A file, or postgresql://user:password@host/name.
+{database_url}
+# Encrypts stored secrets: keep a copy in a safe place.
+{secret_keys}
+# Limits for one site with its own users. For projects of strangers: "tenants".
+{profile}
+# The areas and messengers that are loaded; `msgsvc plugins` lists what is installed.
+{plugins}
+"""
+
+
+def short_file(
+    values: Mapping[str, Any],
+    channels: Mapping[str, Mapping[str, Any]],
+    in_sections: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> str:
+    """The text of a configuration with what most installations set: top-level settings with those values, a
+    table for each of `channels`, and `in_sections`, values of sections by their name."""
+    lines = {name: f"{name} = {to_toml(value)}" for name, value in values.items()}
+    tables = [
+        "\n".join([f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in options.items())])
+        for name, options in in_sections.items()
+    ]
+    return "\n\n".join([_SHORT.format_map(lines).rstrip(), *tables, *_channels(channels)]) + "\n"
 
 
 def settings_file(
@@ -31,9 +61,9 @@ def settings_file(
     sections: Iterable[SettingsSection],
     in_sections: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
-    """The text of a configuration: top-level settings with those values, a table for each of `channels`
-    with its `plugin` and settings, and the sections of plugins. `in_sections` are values of sections, by
-    their name."""
+    """The text of a configuration with every setting: top-level settings with those values, a table for each
+    of `channels` with its `plugin` and settings, and the sections of plugins. `in_sections` are values of
+    sections, by their name."""
     top = {
         name: field
         for name, field in Settings.model_fields.items()
@@ -93,9 +123,9 @@ def _section(
 def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
     lines = [_comment(field.description)] if field.description else []
     for_own = own_users_value(field)
-    if for_own is not None:
-        lines.append(f"# For users of your own; without this line it is {to_toml(value)}.")
-        lines.append(f"{name} = {to_toml(for_own)}")
+    if for_own is not None and not shown:
+        lines.append(f"# In the profile `tenants`: {to_toml(value)}.")
+        lines.append(f"# {name} = {to_toml(for_own)}")
     elif shown:
         lines.append(f"{name} = {to_toml(value)}")
     elif value is None or field.is_required():

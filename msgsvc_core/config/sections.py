@@ -29,8 +29,9 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-#: Marks a setting whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
-#: init` writes N for an operator who serves their own users. N is a number for a limit, else a boolean.
+#: The profile of an operator who serves their own users. It also marks a setting whose default suits
+#: untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, N is the default in this profile: a number for
+#: a limit, else a boolean.
 OWN_USERS = "own_users"
 
 
@@ -38,6 +39,12 @@ def own_users_value(field: FieldInfo) -> Any:
     """The value of a setting for an operator's own users; None if the default suits everybody."""
     extra = field.json_schema_extra
     return extra.get(OWN_USERS) if isinstance(extra, dict) else None
+
+
+def own_users_values(model: type[Section]) -> dict[str, Any]:
+    """The defaults of a section that differ in the profile `own_users`."""
+    values = {name: own_users_value(field) for name, field in model.model_fields.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def limit_titles(sections: Mapping[str, Section]) -> dict[str, Title]:
 
 
 def raised_limits(sections: Mapping[str, Section]) -> dict[str, int]:
-    """The values in force of the limits that `msgsvc init` raises, as `section.name`, sorted."""
+    """The values in force of the limits that the profile `own_users` raises, as `section.name`, sorted."""
     found = {
         f"{name}.{field_name}": getattr(section, field_name)
         for name, section in sections.items()

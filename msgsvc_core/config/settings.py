@@ -29,6 +29,7 @@ from msgsvc_core.config.faults import explain, unknown
 from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.config.optional import check_installed
 from msgsvc_core.config.sections import (
+    OWN_USERS,
     Country,
     JobSettings,
     LogSettings,
@@ -38,6 +39,7 @@ from msgsvc_core.config.sections import (
     Section,
     ServerSettings,
     TracingSettings,
+    own_users_values,
 )
 from msgsvc_core.config.urls import check_base_url, check_redis_url
 from msgsvc_core.db.postgres_urls import checked, is_postgres
@@ -81,6 +83,11 @@ class Settings(BaseModel):
         description="Public URL of the service, also below a path: `https://shop.example/notify`. A proxy may"
         " pass the path on or strip it.",
     )
+    profile: Literal["tenants", "own_users"] = Field(
+        "tenants",
+        description="Defaults of limits: `tenants` for projects of strangers, `own_users` for one site with"
+        " its own users. A setting that is given wins.",
+    )
     docs_url: str | None = Field(
         None, description="Where error codes are described; by default `<base_url>/docs`."
     )
@@ -118,7 +125,11 @@ class Settings(BaseModel):
         description="Keys that encrypt stored secrets; the first encrypts, the others still decrypt."
     )
     plugins: tuple[str, ...] = Field(
-        default_factory=default_plugins, description="Plugins to load, by entry point."
+        default_factory=default_plugins,
+        description="Plugins to load, by entry point, instead of the default ones.",
+    )
+    extra_plugins: tuple[str, ...] = Field(
+        (), description="Plugins to load in addition to `plugins`, such as messengers."
     )
     channels: dict[str, ChannelSettings] = Field(
         default_factory=lambda: {
@@ -163,6 +174,23 @@ class Settings(BaseModel):
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
     tracing: TracingSettings = TracingSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_the_profile(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("profile") != OWN_USERS:
+            return values
+        sections = {
+            name: type(field.default)
+            for name, field in cls.model_fields.items()
+            if isinstance(field.default, Section)
+        }
+        raised = {
+            name: {**own_users_values(model), **given}
+            for name, model in sections.items()
+            if isinstance(given := values.get(name, {}), Mapping)
+        }
+        return {**values, **raised}
 
     @field_validator("languages")
     @classmethod
@@ -230,7 +258,7 @@ class Settings(BaseModel):
             check_installed("redis", "Redis", "redis")
         return url
 
-    @field_validator("plugins")
+    @field_validator("plugins", "extra_plugins")
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
@@ -289,6 +317,11 @@ class Settings(BaseModel):
             raise ValueError(f"jobs.runner: {error}") from None
 
     @property
+    def loaded_plugins(self) -> tuple[str, ...]:
+        """The plugins that are loaded, each once."""
+        return tuple(dict.fromkeys((*self.plugins, *self.extra_plugins)))
+
+    @property
     def own_database_url(self) -> str:
         """The URL for what needs sessions of the database itself, also if a pooler is in between."""
         return self.database_direct_url or self.database_url
@@ -308,7 +341,10 @@ def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> di
         if section.name in read or section.name in Settings.model_fields:
             raise SettingsError(f"{section.name}: two owners declare this section")
         try:
-            read[section.name] = section.model.model_validate(extra.pop(section.name, {}))
+            given = extra.pop(section.name, {})
+            if settings.profile == OWN_USERS and isinstance(given, Mapping):
+                given = {**own_users_values(section.model), **given}
+            read[section.name] = section.model.model_validate(given)
         except ValidationError as error:
             raise SettingsError(explain(error, section.model, prefix=section.name)) from error
     if extra:

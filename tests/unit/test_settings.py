@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from msgsvc_core.config.environment import read_environment
-from msgsvc_core.config.sections import Section
+from msgsvc_core.config.sections import OWN_USERS, Section
 from msgsvc_core.config.settings import Settings, SettingsSection, load_settings, read_sections
 from msgsvc_core.kernel.errors import SettingsError
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -72,6 +73,35 @@ def test_lists_in_variables_are_json(write: Any) -> None:
     settings = load(write(), MSGSVC_PLUGINS='["auth", "webhooks"]')
 
     assert settings.plugins == ("auth", "webhooks")
+
+
+def test_extra_plugins_add_to_the_default_and_are_loaded_once(write: Any) -> None:
+    settings = load(write('extra_plugins = ["max", "auth"]'))
+    other = load(write('plugins = ["auth"]\nextra_plugins = ["max"]'))
+
+    assert settings.loaded_plugins == (*settings.plugins, "max")
+    assert other.loaded_plugins == ("auth", "max")
+
+
+def test_a_profile_raises_limits_that_are_not_given(write: Any) -> None:
+    own = load(write('profile = "own_users"\n[limits]\ntags = 5'), MSGSVC_LIMITS__TEMPLATES="7")
+    tenants = load(write("[limits]\ntags = 5"))
+
+    assert (own.limits.tags, own.limits.templates, own.limits.requests_per_minute) == (5, 7, 3000)
+    assert (tenants.limits.tags, tenants.limits.requests_per_minute) == (5, 300)
+
+
+def test_a_profile_raises_limits_of_plugins(write: Any) -> None:
+    class Guestbook(Section):
+        entries: int = Field(10, json_schema_extra={OWN_USERS: 200})
+        pages: int = Field(3, json_schema_extra={OWN_USERS: 30})
+
+    declared = [SettingsSection("guestbook", Guestbook)]
+    own = load(write('profile = "own_users"\n[guestbook]\npages = 4'))
+    tenants = load(write("[guestbook]\npages = 4"))
+
+    assert read_sections(own, declared)["guestbook"] == Guestbook(entries=200, pages=4)
+    assert read_sections(tenants, declared)["guestbook"] == Guestbook(entries=10, pages=4)
 
 
 def test_a_text_that_only_begins_like_json_stays_a_text(write: Any) -> None:

@@ -87,7 +87,7 @@ class EarlierRuns:
         service, self._service = self._service, None
         if service is None:
             return
-        named = [service.plugins.get_plugin(name) for name in service.settings.plugins]
+        named = [service.plugins.get_plugin(name) for name in service.settings.loaded_plugins]
         packages = {"msgsvc_core", *map(package, named)}
         now_ms = service.clock.now_ms()
         later = [

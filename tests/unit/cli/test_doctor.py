@@ -196,6 +196,7 @@ DECIDED = {
             False,
         ),
         ("http://192.168.1.7:8000", "", False),
+        ('https://msgsvc.example"\nprofile = "tenants', "", False),
     ],
 )
 def test_limits_for_strangers_that_nobody_has_decided_on_are_a_warning_in_public(
@@ -206,24 +207,46 @@ def test_limits_for_strangers_that_nobody_has_decided_on_are_a_warning_in_public
     result = run("doctor")
 
     assert result.exit_code == 0
-    assert ("as for untrusted tenants" in result.stdout) is warned
+    assert ("set for untrusted tenants" in result.stdout) is warned
     assert ("limits.requests_per_minute = 300" in result.stdout) is warned
     assert ("limits.tags" in result.stdout) is (warned and not limits)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "says"),
+    [
+        ('plugins = ["sandbox", "auth"]', "not loaded: oidc, otp,"),
+        ('plugins = ["telegram"]', "name them in `extra_plugins` instead"),
+        ('extra_plugins = ["telegram"]', "telegram can be loaded"),
+    ],
+)
+def test_areas_that_are_switched_off_are_listed(
+    run: Any, config: Path, plugins: str, says: str
+) -> None:
+    pytest.importorskip("msgsvc_telegram")
+    config.write_text(
+        re.sub(r"(?m)^plugins = .*$", "", config.read_text("utf-8")), encoding="utf-8"
+    )
+    _set(config, plugins)
+    result = run("doctor")
+
+    assert says in result.stdout
+    assert ("replaces the default" in result.stdout) is (says[0] == "n" and "instead" in says)
 
 
 def test_limits_that_init_writes_are_well_in_public(run: Any, folder: Path) -> None:
     run("init", "--base-url", "https://msgsvc.example")
 
-    assert "strangers" not in run("doctor").stdout
+    assert "untrusted tenants" not in run("doctor").stdout
 
 
 def test_a_service_without_a_messenger_is_not_well(run: Any, config: Path) -> None:
     new = run("doctor").stdout
     run("project", "create", "Shop")
 
-    assert "there are none, so nobody can be reached" in new
+    assert "none is configured, so nobody can be reached" in new
     assert "all is well" not in new
-    assert "there are none, so nobody can be reached" in run("doctor").stdout
+    assert "none is configured, so nobody can be reached" in run("doctor").stdout
 
 
 @pytest.mark.parametrize(("others", "warned"), [("", True), ("telegram", False)])
@@ -235,7 +258,7 @@ def test_the_sandbox_alone_reaches_nobody(
     bot = f', b = {{ plugin = "telegram", token = "123456:{"A" * 35}" }}' if others else ""
     _set(config, f'channels = {{ a = {{ plugin = "sandbox" }}{bot} }}')
 
-    assert ("there is none but the sandbox" in run("doctor").stdout) is warned
+    assert ("only the sandbox is configured" in run("doctor").stdout) is warned
 
 
 def test_a_second_process_behind_a_balancer_is_no_problem(run: Any, config: Path) -> None:

@@ -27,39 +27,39 @@ def _core_only(text: str) -> str:
     return text.split("\n# Plugin: ", 1)[0]
 
 
-def test_the_written_file_changes_no_default_but_limits_for_own_users(
-    run: Any, folder: Path
+@pytest.mark.parametrize("arguments", [(), ("--full",)])
+def test_the_written_file_changes_no_default_but_the_profile(
+    run: Any, folder: Path, arguments: tuple[str, ...]
 ) -> None:
-    assert run("init").exit_code == 0
+    assert run("init", *arguments).exit_code == 0
 
     written = load_settings(folder / "msgsvc.toml", env={})
-    figures = {
-        name: value
-        for name, field in LimitSettings.model_fields.items()
-        if (value := own_users_value(field)) is not None
-    }
-    plain = Settings.model_validate({"secret_keys": written.secret_keys, "limits": figures})
+    plain = Settings.model_validate({"secret_keys": written.secret_keys, "profile": "own_users"})
     assert written.model_dump(include=set(Settings.model_fields)) == plain.model_dump()
-    assert (figures["tags"], figures["requests_per_minute"]) == (500, 3000)
+    assert (written.limits.tags, written.limits.requests_per_minute) == (500, 3000)
 
 
-def test_limits_for_own_users_are_written_with_their_default_beside_them(
-    run: Any, folder: Path
-) -> None:
+def test_the_file_is_short(run: Any, folder: Path) -> None:
     run("init")
+
+    lines = (folder / "msgsvc.toml").read_text("utf-8").splitlines()
+    assert len(lines) < 40
+    assert 'profile = "own_users"' in lines
+
+
+def test_the_full_file_shows_the_limits_of_both_profiles(run: Any, folder: Path) -> None:
+    run("init", "--full")
     text = (folder / "msgsvc.toml").read_text("utf-8")
 
     for line in (
-        "without this line it is 20.\ntags = 500",
-        "without this line it is 5.\nsessions_per_hour = 3600",
-        "without this line it is 5.\nendpoints_per_project = 50",
-        "without this line it is 100.\nopen_records = 10000",
-        "without this line it is false.\nretry_timeouts_and_throttling = true",
-        "without this line it is false.\ndisable_failing = true",
+        "`tenants`: 20.\n# tags = 500",
+        "`tenants`: 5.\n# sessions_per_hour = 3600",
+        "`tenants`: 5.\n# endpoints_per_project = 50",
+        "`tenants`: 100.\n# open_records = 10000",
+        "`tenants`: false.\n# retry_timeouts_and_throttling = true",
+        "`tenants`: false.\n# disable_failing = true",
     ):
         assert line in text
-    # Nobody who reads the file has the document.
-    assert "interface spec" not in text
 
 
 def test_the_page_on_installing_has_every_figure() -> None:
@@ -78,7 +78,7 @@ def test_the_page_on_installing_has_every_figure() -> None:
 
 
 def test_every_commented_default_can_be_uncommented(run: Any, folder: Path) -> None:
-    run("init")
+    run("init", "--full")
     path = folder / "msgsvc.toml"
     before = load_settings(path, env={})
     path.write_text(_DEFAULT.sub(r"\1", path.read_text("utf-8")), encoding="utf-8")
@@ -88,8 +88,8 @@ def test_every_commented_default_can_be_uncommented(run: Any, folder: Path) -> N
     assert after.model_dump(include=core) == before.model_dump(include=core)
 
 
-def test_every_setting_of_the_core_is_in_the_file(run: Any, folder: Path) -> None:
-    run("init")
+def test_every_setting_of_the_core_is_in_the_full_file(run: Any, folder: Path) -> None:
+    run("init", "--full")
     text = _core_only((folder / "msgsvc.toml").read_text("utf-8"))
 
     for name, field in Settings.model_fields.items():
@@ -98,8 +98,8 @@ def test_every_setting_of_the_core_is_in_the_file(run: Any, folder: Path) -> Non
             assert re.search(rf"^(# )?{nested} =", text, re.MULTILINE), f"{name}.{nested}"
 
 
-def test_sections_of_installed_plugins_are_in_the_file(run: Any, folder: Path) -> None:
-    run("init")
+def test_sections_of_installed_plugins_are_in_the_full_file(run: Any, folder: Path) -> None:
+    run("init", "--full")
 
     assert "\n[webhooks]\n" in (folder / "msgsvc.toml").read_text("utf-8")
 

@@ -91,7 +91,7 @@ def _facts(settings: Settings, tenancy: Tenancy) -> dict[str, Any]:
             "allow_http": bool(webhooks.get("allow_http", False)),
             "allow_cidrs": list(webhooks.get("allow_cidrs", ())),
         },
-        "plugins": list(settings.plugins),
+        "plugins": list(settings.loaded_plugins),
         "pid": os.getpid(),
     }
 

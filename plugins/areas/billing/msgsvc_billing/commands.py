@@ -87,7 +87,7 @@ async def _work(
 ) -> State:
     """Runs `work`; `action` is its name in the audit log, the same as that of the dashboard's page."""
     async with opened(config) as service, service.db.transaction() as tx:
-        if "billing" not in service.settings.plugins:
+        if "billing" not in service.settings.loaded_plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name billing")
         billing = service.get(Billing)
         account_id = (await service.accounts.find_by_email(tx, email)).account_id

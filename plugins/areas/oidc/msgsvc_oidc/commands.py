@@ -254,7 +254,7 @@ class _Parts:
 @asynccontextmanager
 async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
     async with opened(config) as service:
-        if "oidc" not in service.settings.plugins:
+        if "oidc" not in service.settings.loaded_plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name oidc")
         yield _Parts(
             service.db,

@@ -154,7 +154,7 @@ class _Parts:
 @asynccontextmanager
 async def _opened(config: Path | None, *, may_create: bool = False) -> AsyncIterator[_Parts]:
     async with opened(config, may_create=may_create) as service:
-        if "dashboard" not in service.settings.plugins:
+        if "dashboard" not in service.settings.loaded_plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name dashboard")
         yield _Parts(
             service.db,
