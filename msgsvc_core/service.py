@@ -168,7 +168,6 @@ class Service(NamedParts):
         return openapi(
             endpoints,
             settings.base_url,
-            settings.languages,
             events=self.events.catalogue.values() if with_events else (),
             errors=self.errors,
             errors_url=settings.errors_url,

@@ -6,14 +6,13 @@ One typed field a text, so that mypy finds a translation that is missing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
 class Texts:
     """The texts of one language; `{...}` holes are filled where the text is used."""
 
-    lang: Literal["en", "ru"]
+    lang: str
     # The frame of every page.
     skip_to_content: str
     language: str

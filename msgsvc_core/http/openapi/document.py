@@ -15,13 +15,11 @@ from msgsvc_core.http.openapi.operations import Operations
 from msgsvc_core.http.openapi.schemas import schemas_of
 from msgsvc_core.http.openapi.webhooks import PARTS, Webhooks
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.i18n import LANGUAGES
 
 
 def openapi(
     endpoints: Sequence[Endpoint],
     base_url: str,
-    languages: Sequence[str] = LANGUAGES,
     *,
     events: Iterable[EventSpec] = (),
     errors: Iterable[type[ApiError]] = (),
@@ -30,12 +28,12 @@ def openapi(
 ) -> dict[str, Any]:
     """The document at `/openapi.json`, of these endpoints and events.
 
-    `languages` are those of the setting, `errors` further codes than those of the endpoints, `errors_url` is
+    `errors` are further codes than those of the endpoints, `errors_url` is
     the page that describes them, and `header_prefix` that of webhooks.
     """
     specs = list(events)
     models: list[type[BaseModel]] = [ErrorEnvelope, *PARTS, *(spec.fields for spec in specs)]
-    references, schemas = schemas_of(endpoints, models, languages)
+    references, schemas = schemas_of(endpoints, models)
     operations = Operations(references, schemas)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:

@@ -1,7 +1,7 @@
 """JSON schemas of the models of requests and responses."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,7 +10,6 @@ from pydantic_core.core_schema import ModelSchema
 
 from msgsvc_core.api.as_given import without_null
 from msgsvc_core.api.endpoint import Endpoint, ResponseModel
-from msgsvc_core.kernel.i18n import LISTED_MARK
 
 Schema = dict[str, Any]
 
@@ -72,10 +71,10 @@ def _in_order(value: Any, key: str | None) -> Any:
 
 
 def schemas_of(
-    endpoints: Iterable[Endpoint], others: Iterable[type[BaseModel]], languages: Sequence[str]
+    endpoints: Iterable[Endpoint], others: Iterable[type[BaseModel]]
 ) -> tuple[dict[type[BaseModel], Schema], dict[str, Schema]]:
     """References by model, and the schemas that they lead to by name; `others` are further models of
-    responses. `languages` are those that the setting lists."""
+    responses."""
     modes: dict[type[BaseModel], str] = dict.fromkeys(others, "serialization")
     for endpoint in endpoints:
         if endpoint.body:
@@ -90,7 +89,7 @@ def schemas_of(
         schema_generator=_Schemas,
     )
     references = {model: schema for (model, _), schema in by_model.items()}
-    schemas = _as_described(document.get("$defs", {}), languages)
+    schemas = _as_described(document.get("$defs", {}))
     names = _core_names(schemas)
     references = _renamed(references, names)
     schemas = {names.get(name, name): _renamed(schema, names) for name, schema in schemas.items()}
@@ -169,20 +168,13 @@ def _with_references(schema: Any, schemas: Mapping[str, Schema], titles: Mapping
     return {key: _with_references(value, schemas, titles) for key, value in schema.items()}
 
 
-def _as_described(schema: Any, languages: Sequence[str]) -> Any:
-    """The schema with the languages that are listed, and with the description and the examples of a field
-    that may be null at the field."""
+def _as_described(schema: Any) -> Any:
+    """The schema with the description and the examples of a field that may be null at the field."""
     if isinstance(schema, list):
-        return [_as_described(each, languages) for each in schema]
+        return [_as_described(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if LISTED_MARK in schema:
-        schema = {**schema, "enum": [*languages]}
-    found = {
-        name: _as_described(value, languages)
-        for name, value in schema.items()
-        if name != LISTED_MARK
-    }
+    found = {name: _as_described(value) for name, value in schema.items()}
     match found.get("anyOf"):
         case [dict() as only, {"type": "null"}]:
             for name in ("description", "examples"):
