@@ -108,18 +108,18 @@ class AudienceNames:
             return None
         if audience.channels:
             raise ValidationFailed(
-                "can't stand beside route, which has channels", field="audience.channels"
+                "can't stand beside route_id, which has channels", field="audience.channels"
             )
         try:
             route = await self._routes.get(tx, project_id, route_id)
         except NotFound as error:
-            raise error.at("route") from None
+            raise error.at("route_id") from None
         for step in route.steps[:-1]:
             if step.until != "sent":
                 raise ValidationFailed(
                     "a message to an audience goes on after a failure alone, and this route waits for more"
                     " on {channel}",
-                    field="route",
+                    field="route_id",
                     channel=step.channel,
                 )
         return route

@@ -176,7 +176,7 @@ class MessageAnswer(
         description="When it was deleted from the chat, or cancelled; null otherwise.",
         examples=[None],
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         description="Route that it is sent by; null without one. `subscriber_id` and `channel` are those of"
         " the step that it is at.",
         examples=[None],
@@ -213,7 +213,7 @@ class MessageAnswer(
             read_at=optional_rfc3339(message.read_at_ms),
             edited_at=optional_rfc3339(message.edited_at_ms),
             deleted_at=optional_rfc3339(message.deleted_at_ms),
-            route=message.route_id,
+            route_id=message.route_id,
             waits_for=message.waits_for,
             past_steps=[PastStepAnswer.of(copy) for copy in message.past_steps],
         )

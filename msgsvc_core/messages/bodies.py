@@ -35,7 +35,7 @@ class _Addressed(RequestModel):
     subscriber_id: NamedById = None
     external_id: NamedByExternalId = None
     channel: NamedOnChannel = None
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its"
         " channels in their order, until one of them is reached. It remains one message, with one outcome.",
@@ -122,12 +122,12 @@ class SendBody(
     @model_validator(mode="after")
     def _text_or_template(self) -> "SendBody":
         """Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`; without
-        it: no `variables`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`."""
-        if self.route is not None:
+        it: no `variables`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`."""
+        if self.route_id is not None:
             for field in ("channel", "subscriber_id"):
                 if getattr(self, field) is not None:
                     raise wrong_field(
-                        field, "can't stand beside route, which has channels; give external_id"
+                        field, "can't stand beside route_id, which has channels; give external_id"
                     )
         self.check_source()
         if self.template is None and self.variables is not None:

@@ -222,7 +222,7 @@ class MessageExplainer:
             "expires_at": optional_rfc3339(message.expires_at_ms),
             "batch_id": message.batch_id,
             "mailing": message.job_id,
-            "route": message.route_id,
+            "route_id": message.route_id,
             "waits_for": message.waits_for,
             "trace_id": message.trace_id,
         }

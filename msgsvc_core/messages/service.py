@@ -104,14 +104,14 @@ class Messages:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
-        route: str | None = None,
+        route_id: str | None = None,
     ) -> PreparedMessage:
         """Whether a message can be sent, and to whom. Raises the errors of `POST /v1/send`.
 
-        A caller that prepares many at once passes `pause`, which is awaited before the long part. `route`
+        A caller that prepares many at once passes `pause`, which is awaited before the long part. `route_id`
         sends the message by that route to the person of the subscriber in the body.
         """
-        return await self._validation.prepare(project_id, body, tx, pause=pause, route=route)
+        return await self._validation.prepare(project_id, body, tx, pause=pause, route_id=route_id)
 
     def put(
         self,

@@ -55,12 +55,12 @@ class MessageValidation:
         tx: Tx | None = None,
         *,
         pause: Callable[[], Awaitable[None]] | None = None,
-        route: str | None = None,
+        route_id: str | None = None,
     ) -> PreparedMessage:
         """See `Messages.prepare`."""
-        if body.route is not None and body.external_id is None:
-            raise ValidationFailed("is required with route", field="external_id")
-        if (route_id := body.route or route) is not None:
+        if body.route_id is not None and body.external_id is None:
+            raise ValidationFailed("is required with route_id", field="external_id")
+        if (route_id := body.route_id or route_id) is not None:
             return await self._judge_routed(project_id, body, route_id, tx, pause)
         receiver = await self._subscribers.get_recipient(
             project_id,
@@ -102,7 +102,7 @@ class MessageValidation:
         if not choice.candidates:
             why = ", ".join(f"{skip.channel}: {skip.reason}" for skip in choice.skipped)
             raise Conflict(
-                "no step of the route reaches this person now ({why})", field="route", why=why
+                "no step of the route reaches this person now ({why})", field="route_id", why=why
             )
         first = choice.candidates[0]
         content = await self._content(project_id, body, first.recipient, tx)

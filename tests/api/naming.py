@@ -57,8 +57,8 @@ BODIES: dict[str, Any] = {
 
 def _step(place: str, it: str) -> dict[str, Any]:
     """A step of a chain that names a resource in its message or its conditions."""
-    if place == "route":
-        return {"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": it}
+    if place == "route_id":
+        return {"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": it}
     part, name = place.split(".")
     message: dict[str, Any] = {"text": "Hi"}
     if part == "message":
@@ -71,7 +71,7 @@ def _step(place: str, it: str) -> dict[str, Any]:
 
 #: Where a step names resources.
 _IN_STEPS = (
-    "route",
+    "route_id",
     "message.template",
     "message.permission",
     *(f"when.{name}" for name in ("tags_any", "tags_none", "permission", "channel")),
@@ -133,21 +133,32 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         "text": "Hi",
     },
     **{
-        f"{name}.route": lambda it, own, when=when: {
+        f"{name}.route_id": lambda it, own, when=when: {
             "external_id": own["external_id"],
-            "route": it,
+            "route_id": it,
             "text": "Hi",
             **when,
         }
         for name, when in WHEN.items()
     },
-    "send.route": lambda it, own: {"external_id": own["external_id"], "route": it, "text": "Hi"},
+    "send.route_id": lambda it, own: {
+        "external_id": own["external_id"],
+        "route_id": it,
+        "text": "Hi",
+    },
     "send.template": lambda it, own: {"subscriber_id": own["subscriber_id"], "template": it},
     **{
         f"send_batch.messages.{name}": lambda it, own, name=name: {
             "messages": [NAMING_BODIES[f"send.{name}"](it, own)]
         }
-        for name in ("subscriber_id", "external_id", "channel", "permission", "template", "route")
+        for name in (
+            "subscriber_id",
+            "external_id",
+            "channel",
+            "permission",
+            "template",
+            "route_id",
+        )
     },
     "broadcast.template": lambda it, own: {"audience": {"all": True}, "template": it},
     "broadcast.variants.template": lambda it, own: {
@@ -159,7 +170,7 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         "permission": it,
         "text": "Hi",
     },
-    "broadcast.route": lambda it, own: {"audience": {"all": True}, "route": it, "text": "Hi"},
+    "broadcast.route_id": lambda it, own: {"audience": {"all": True}, "route_id": it, "text": "Hi"},
     "send_broadcast_test.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
     "send_broadcast_test.template": lambda it, own: {
         "subscriber_id": own["subscriber_id"],
@@ -232,8 +243,8 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     },
     "update_scheduled.template": lambda it, own: {"template": it},
     "update_scheduled.permission": lambda it, own: {"permission": it},
-    "update_scheduled.route": lambda it, own: {"route": it},
-    "update_recurring.route": lambda it, own: {"route": it},
+    "update_scheduled.route_id": lambda it, own: {"route_id": it},
+    "update_recurring.route_id": lambda it, own: {"route_id": it},
     "update_recurring.template": lambda it, own: {"template": it},
     "update_recurring.permission": lambda it, own: {"permission": it},
     "create_link.tags": lambda it, own: {"tags": [it]},
@@ -259,10 +270,10 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "send_otp.subscriber_id": lambda it, own: {"subscriber_id": it},
     "send_otp.external_id": lambda it, own: {"external_id": it},
     "send_otp.channel": lambda it, own: {"external_id": own["external_id"], "channel": it},
-    "send_otp.route": lambda it, own: {
+    "send_otp.route_id": lambda it, own: {
         "external_id": own["external_id"],
         "purpose": "other",
-        "route": it,
+        "route_id": it,
     },
     "request_otp.channel": lambda it, own: {"channel": it},
     "verify_otp.otp_id": lambda it, own: {"otp_id": it, "code": "wrong"},
@@ -397,7 +408,7 @@ LABELS = {"ticket_tag"}
 NO_RESOURCES = {"paths.id"}
 
 _NAMES_RESOURCE = re.compile(
-    r"(\w+_)?ids?|route|(tag|permission|template|channel|subscriber|webhook)s?(_(any|all|none))?"
+    r"(\w+_)?ids?|(tag|permission|template|channel|subscriber|webhook)s?(_(any|all|none))?"
 )
 
 

@@ -184,7 +184,6 @@ async def resources_of(
         "submission_id": submission.submission_id,
         "template": template["key"],
         "route_id": route["route_id"],
-        "route": route["route_id"],
         "batch_id": batch["batch_id"],
         "bulk_action_id": bulk["bulk_action_id"],
         "import_id": imported.json()["import_id"],

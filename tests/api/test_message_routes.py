@@ -56,7 +56,7 @@ class Stage:
         return str(answer.json()["route_id"])
 
     async def send(self, route: str, **fields: Any) -> str:
-        body = {"external_id": "ann", "route": route, "text": "Hi", **fields}
+        body = {"external_id": "ann", "route_id": route, "text": "Hi", **fields}
         answer = await self.client.post("/v1/send", json=body)
         assert answer.status_code == 202, answer.text
         await settled(self.service)
@@ -130,7 +130,7 @@ async def test_the_first_channel_that_takes_it_ends_the_route(stage: Stage) -> N
 
     assert stage.texts == [["Hi"], [], []]
     assert (message["status"], message["channel"]) == ("sent", "messenger_a")
-    assert (message["route"], message["waits_for"]) == (route, None)
+    assert (message["route_id"], message["waits_for"]) == (route, None)
     assert past(message) == [("messenger_a", "sent", None)]
     assert await outcomes(stage) == [("messenger_a", "sent")]
 
@@ -399,14 +399,14 @@ async def test_a_changed_or_deleted_route_goes_on_as_it_was(stage: Stage) -> Non
     await stage.wait(61)
 
     assert stage.texts == [["Hi"], ["Hi"], []]
-    assert (await stage.shown(message_id))["route"] == route
+    assert (await stage.shown(message_id))["route_id"] == route
 
 
 async def test_a_batch_goes_by_routes_too_and_each_message_counts_once(stage: Stage) -> None:
     route = await stage.route({}, {})
     stage.channel(0).failures = [refused()]
-    one = {"external_id": "ann", "route": route, "text": "Hi"}
-    body = {"messages": [one, one, {**one, "route": "rte_none"}]}
+    one = {"external_id": "ann", "route_id": route, "text": "Hi"}
+    body = {"messages": [one, one, {**one, "route_id": "rte_none"}]}
     answer = (await stage.client.post("/v1/send/batch", json=body)).json()
     await settled(stage.service)
     batch = (await stage.client.get(f"/v1/batches/{answer['batch_id']}")).json()
@@ -425,14 +425,14 @@ async def test_a_batch_goes_by_routes_too_and_each_message_counts_once(stage: St
         ({"channel": "messenger_a"}, 400, "validation_failed", "channel"),
         ({"subscriber_id": "sub_1"}, 400, "validation_failed", "subscriber_id"),
         ({"external_id": None}, 400, "validation_failed", "external_id"),
-        ({"route": "rte_none"}, 404, "not_found", "rte_none"),
+        ({"route_id": "rte_none"}, 404, "not_found", "rte_none"),
         ({"external_id": "nobody"}, 404, "subscriber_not_found", "nobody"),
     ],
 )
 async def test_a_body_that_no_route_can_take_is_refused(
     stage: Stage, check_error: CheckError, fields: dict[str, Any], status: int, code: str, said: str
 ) -> None:
-    body = {"external_id": "ann", "route": await stage.route({}), "text": "Hi", **fields}
+    body = {"external_id": "ann", "route_id": await stage.route({}), "text": "Hi", **fields}
     given = {name: value for name, value in body.items() if value is not None}
     error = check_error(await stage.client.post("/v1/send", json=given), status, code)
 
@@ -445,7 +445,7 @@ async def test_who_is_reached_by_no_step_now_is_refused_with_the_reasons(
     await stage.service.inbound.receive(
         "messenger_a", Blocked(update_id="gone", chat_id="chat-Ann", user=PERSON)
     )
-    body = {"external_id": "ann", "route": await stage.route({}), "text": "Hi"}
+    body = {"external_id": "ann", "route_id": await stage.route({}), "text": "Hi"}
     error = check_error(await stage.client.post("/v1/send", json=body), 409, "conflict")
 
     assert "messenger_a: blocked" in error["error"]

@@ -88,7 +88,7 @@ class Shop:
         return found
 
     async def write_to_all(self) -> str:
-        body = {"text": "We have news.", "route": self.route_id, "audience": {"all": True}}
+        body = {"text": "We have news.", "route_id": self.route_id, "audience": {"all": True}}
         answer = await self.client.post("/v1/broadcast", json=body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["job_id"])

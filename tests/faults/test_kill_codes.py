@@ -68,7 +68,7 @@ def _ask(shop: Shop, url: str) -> None:
         made = client.post("/v1/routes", json={"name": "Codes", "steps": steps})
         route_id = made.json()["route_id"]
         for number in range(PEOPLE):
-            body = {"external_id": f"person-{number}", "route": route_id}
+            body = {"external_id": f"person-{number}", "route_id": route_id}
             answer = client.post("/v1/otp/send", json=body)
             assert answer.status_code == 202, answer.text
 

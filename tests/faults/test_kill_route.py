@@ -19,7 +19,7 @@ async def send(this: Town, on_unknown: str) -> None:
     """A message to everybody, by one route."""
     route_id = await this.make_route(on_unknown)
     messages = [
-        {"external_id": f"person-{number}", "route": route_id, "text": "Hi"}
+        {"external_id": f"person-{number}", "route_id": route_id, "text": "Hi"}
         for number in range(this.people)
     ]
     for first in range(0, this.people, BATCH):

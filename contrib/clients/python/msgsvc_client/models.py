@@ -11,7 +11,7 @@ from msgsvc_client._model import Model, one_of, optional, within
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agent(Model):
+class AgentAnswer(Model):
     """A member who answers customers, and the open tickets that they have."""
 
     #: Id of the member.
@@ -28,7 +28,7 @@ class Agent(Model):
     open_tickets: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Agent:
+    def from_data(cls, data: Mapping[str, Any]) -> AgentAnswer:
         return cls(
             member_id=data["member_id"],
             name=data["name"],
@@ -36,6 +36,21 @@ class Agent(Model):
             max_open_tickets=data.get("max_open_tickets"),
             shortcuts=data["shortcuts"],
             open_tickets=data["open_tickets"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentList(Model):
+    """The project's agents, oldest first."""
+
+    #: The agents.
+    data: list[AgentAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> AgentList:
+        return cls(
+            data=[AgentAnswer.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -100,28 +115,28 @@ class AnsweredFile(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt(Model):
+class AttemptAnswer(Model):
     """One HTTP call."""
 
     #: When it was made.
     attempted_at: str
-    #: Seconds until it ended.
-    duration_seconds: float
+    #: Milliseconds until it ended.
+    duration_ms: int
     #: HTTP status of the response; null if there was none.
     status_code: int | None
     #: Why it did not succeed, for people; null if it did.
     error: str | None
-    #: The first 2 KiB of the response's body, as text; null if there was none.
-    answer: str | None
+    #: The first 2 KiB of the response's body, as text; empty if there was none.
+    answer: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Attempt:
+    def from_data(cls, data: Mapping[str, Any]) -> AttemptAnswer:
         return cls(
             attempted_at=data["attempted_at"],
-            duration_seconds=data["duration_seconds"],
+            duration_ms=data["duration_ms"],
             status_code=data.get("status_code"),
             error=data.get("error"),
-            answer=data.get("answer"),
+            answer=data["answer"],
             raw=data,
         )
 
@@ -145,7 +160,7 @@ class AttributeIs(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audience(Model):
+class AudienceAnswer(Model):
     """The audience as it was given, with the number of `subscriber_ids` in place of up to 10,000 ids.
 
     Filters that were not given are absent.
@@ -169,7 +184,7 @@ class Audience(Model):
     subscriber_ids_count: int | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Audience:
+    def from_data(cls, data: Mapping[str, Any]) -> AudienceAnswer:
         return cls(
             all=data.get("all"),
             tags_any=data.get("tags_any"),
@@ -201,7 +216,7 @@ class AuthCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -237,7 +252,7 @@ class AuthCompletedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch(Model):
+class BatchAnswer(Model):
     """`accepted` messages are queued; those in `rejected` are not."""
 
     #: Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`.
@@ -248,7 +263,7 @@ class Batch(Model):
     rejected: list[Rejected]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Batch:
+    def from_data(cls, data: Mapping[str, Any]) -> BatchAnswer:
         return cls(
             batch_id=data["batch_id"],
             accepted=data["accepted"],
@@ -297,7 +312,7 @@ class BatchCompletedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchStatus(Model):
+class BatchStatusAnswer(Model):
     """A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the
     sum
     of `sent`, `failed` and `skipped`.
@@ -324,7 +339,7 @@ class BatchStatus(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BatchStatus:
+    def from_data(cls, data: Mapping[str, Any]) -> BatchStatusAnswer:
         return cls(
             batch_id=data["batch_id"],
             status=data["status"],
@@ -340,7 +355,7 @@ class BatchStatus(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Billing(Model):
+class BillingAnswer(Model):
     """How the account that pays for the project stands.
 
     All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
@@ -349,7 +364,7 @@ class Billing(Model):
     #: Name of the account's plan.
     plan: str | None
     #: The account's current month.
-    period: Period | None
+    period: PeriodAnswer | None
     #: Credits that the plan gives each month; null for a plan without a limit.
     allowance: int | None
     #: Credits of this month's allowance that are spent, by all projects of the account.
@@ -367,13 +382,13 @@ class Billing(Model):
     grace_ends_at: str | None
     #: What this project used since the day on which the account's month began, by operation; empty
     #: where nobody pays.
-    usage: list[Usage]
+    usage: list[UsageAnswer]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Billing:
+    def from_data(cls, data: Mapping[str, Any]) -> BillingAnswer:
         return cls(
             plan=data.get("plan"),
-            period=optional(data.get("period"), Period.from_data),
+            period=optional(data.get("period"), PeriodAnswer.from_data),
             allowance=data.get("allowance"),
             used=data.get("used"),
             allowance_left=data.get("allowance_left"),
@@ -381,34 +396,34 @@ class Billing(Model):
             balance=data.get("balance"),
             status=data["status"],
             grace_ends_at=data.get("grace_ends_at"),
-            usage=[Usage.from_data(each) for each in data["usage"]],
+            usage=[UsageAnswer.from_data(each) for each in data["usage"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocked(Model):
+class BlockedAnswer(Model):
     """A subscriber whose messages open no tickets."""
 
     #: A person on one channel of the project.
     subscriber_id: str
-    #: Why, for agents; null for none.
-    reason: str | None
+    #: Why, for agents; may be empty.
+    reason: str
     #: When they were blocked.
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Blocked:
+    def from_data(cls, data: Mapping[str, Any]) -> BlockedAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
-            reason=data.get("reason"),
+            reason=data["reason"],
             created_at=data["created_at"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bot(Model):
+class BotAnswer(Model):
     """The bot as its messenger knows it."""
 
     #: Name that people see.
@@ -417,7 +432,7 @@ class Bot(Model):
     username: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Bot:
+    def from_data(cls, data: Mapping[str, Any]) -> BotAnswer:
         return cls(
             name=data["name"],
             username=data.get("username"),
@@ -426,7 +441,7 @@ class Bot(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branding(Model):
+class BrandingAnswer(Model):
     """How a project looks on its public pages."""
 
     #: Name shown to people on pages and in messages; null for the project's name.
@@ -435,23 +450,50 @@ class Branding(Model):
     accent: str | None
     #: The colours that pages use: the accent, darker or lighter where it could not be told apart from
     #: the page (WCAG 2.2 AA). Null without an accent.
-    shades: Shades | None
+    shades: ShadesAnswer | None
     #: Address of the logo; null without one. It changes with the logo.
     logo_url: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Branding:
+    def from_data(cls, data: Mapping[str, Any]) -> BrandingAnswer:
         return cls(
             sender_name=data.get("sender_name"),
             accent=data.get("accent"),
-            shades=optional(data.get("shades"), Shades.from_data),
+            shades=optional(data.get("shades"), ShadesAnswer.from_data),
             logo_url=data.get("logo_url"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Broadcast(Model):
+class BroadcastAccepted(Model):
+    """The broadcast that was taken; `total` is how many would get it now.
+
+    With `dry_run` there are `total` and `credits` alone: nothing was taken.
+    """
+
+    #: Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.
+    job_id: str | None
+    #: `scheduled`, until its recipients are being sent to; absent with `dry_run`.
+    status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None
+    #: Recipients that the audience has now.
+    total: int
+    #: Credits that it would cost now, 0 where usage is not charged; only with `dry_run`.
+    credits: int | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAccepted:
+        return cls(
+            job_id=data.get("job_id"),
+            status=data.get("status"),
+            total=data["total"],
+            credits=data.get("credits"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastAnswer(Model):
     """A broadcast and how far it is."""
 
     #: The broadcast's id.
@@ -485,9 +527,9 @@ class Broadcast(Model):
     #: Why the service stopped it, for people; null if it did not.
     error: str | None
     #: Who gets it.
-    audience: Audience
+    audience: AudienceAnswer
     #: The route by which each person is reached; null for the channel of each subscriber.
-    route: str | None
+    route_id: str | None
     #: Messages per minute at most; null for as fast as the messengers allow.
     messages_per_minute: int | None
     #: Your own data, from the request.
@@ -495,7 +537,7 @@ class Broadcast(Model):
     #: The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend.
     resend_of: str | None
     #: How its variants are tried; null for one message.
-    experiment: Experiment | None
+    experiment: ExperimentAnswer | None
     #: The start time that was asked for; null for at once.
     send_at: str | None
     #: Time of creation.
@@ -515,7 +557,7 @@ class Broadcast(Model):
     buttons: list[ButtonClicks] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Broadcast:
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAnswer:
         return cls(
             job_id=data["job_id"],
             name=data.get("name"),
@@ -529,12 +571,12 @@ class Broadcast(Model):
             progress=data["progress"],
             eta_seconds=data.get("eta_seconds"),
             error=data.get("error"),
-            audience=Audience.from_data(data["audience"]),
-            route=data.get("route"),
+            audience=AudienceAnswer.from_data(data["audience"]),
+            route_id=data.get("route_id"),
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
-            experiment=optional(data.get("experiment"), Experiment.from_data),
+            experiment=optional(data.get("experiment"), ExperimentAnswer.from_data),
             send_at=data.get("send_at"),
             created_at=data["created_at"],
             started_at=data.get("started_at"),
@@ -546,33 +588,6 @@ class Broadcast(Model):
             buttons=optional(
                 data.get("buttons"), lambda value: [ButtonClicks.from_data(each) for each in value]
             ),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BroadcastAccepted(Model):
-    """The broadcast that was taken; `total` is how many would get it now.
-
-    With `dry_run` there are `total` and `credits` alone: nothing was taken.
-    """
-
-    #: Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.
-    job_id: str | None
-    #: `scheduled`, until its recipients are being sent to; absent with `dry_run`.
-    status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None
-    #: Recipients that the audience has now.
-    total: int
-    #: Credits that it would cost now, 0 where usage is not charged; only with `dry_run`.
-    credits: int | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAccepted:
-        return cls(
-            job_id=data.get("job_id"),
-            status=data.get("status"),
-            total=data["total"],
-            credits=data.get("credits"),
             raw=data,
         )
 
@@ -695,7 +710,7 @@ class BroadcastWinnerChosenEventData(Model):
     job_id: str
     #: The variant's name; by default A, B, C, D by place.
     variant: str
-    #: `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`.
+    #: `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.
     by: Literal["clicks", "member", "api"]
     #: Why it is this one, if clicks decided; null for a choice.
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
@@ -717,7 +732,7 @@ class BroadcastWinnerChosenEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget(Model):
+class BudgetAnswer(Model):
     """What a channel may spend on its messenger a day."""
 
     #: What is spent.
@@ -728,7 +743,7 @@ class Budget(Model):
     spent: float
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Budget:
+    def from_data(cls, data: Mapping[str, Any]) -> BudgetAnswer:
         return cls(
             unit=data["unit"],
             most=data["most"],
@@ -738,32 +753,29 @@ class Budget(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkAction(Model):
+class BulkActionAnswer(Model):
     """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
     bulk_action_id: str
-    #: What it is about: `subscribers` or `tickets`.
-    kind: str
-    #: What is done, as its request named it.
-    action: str
-    #: The tag, member, status or priority of its request; null for an action without one.
-    value: str | None
+    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
+    action: Literal["add_tag", "remove_tag", "erase"]
+    #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
+    tag: str | None
     #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
     #: `code`.
     status: Literal["pending", "running", "completed", "cancelled", "failed"]
-    #: How many it is about; null while they are counted.
+    #: Subscribers it is about; null while they are counted.
     total: int | None
-    #: How many were handled so far, including unchanged and `failed` ones.
+    #: Subscribers handled so far, including unchanged and `failed` ones.
     processed: int
-    #: How many could not be changed, e.g. because they were deleted in the meantime.
+    #: Subscribers who no longer existed when their turn came.
     failed: int
-    #: Share of them that it has reached, from 0 to 1.
+    #: Share of the subscribers that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
-    #: (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far
-    #: stay. Null if it did not fail.
-    code: str | None
+    #: Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job
+    #: failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+    code: Literal["too_many", "tag_deleted", "job_failed"] | None
     #: Why it `failed`, for people; null if it did not.
     error: str | None
     #: Time of creation.
@@ -772,12 +784,11 @@ class BulkAction(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BulkAction:
+    def from_data(cls, data: Mapping[str, Any]) -> BulkActionAnswer:
         return cls(
             bulk_action_id=data["bulk_action_id"],
-            kind=data["kind"],
             action=data["action"],
-            value=data.get("value"),
+            tag=data.get("tag"),
             status=data["status"],
             total=data.get("total"),
             processed=data["processed"],
@@ -837,7 +848,7 @@ class BulkActionFinishedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Button(Model):
+class ButtonAnswer(Model):
     """A button: either `url` or `data`."""
 
     #: Label.
@@ -851,7 +862,7 @@ class Button(Model):
     style: Literal["primary", "success", "danger"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Button:
+    def from_data(cls, data: Mapping[str, Any]) -> ButtonAnswer:
         return cls(
             text=data["text"],
             url=data.get("url"),
@@ -906,7 +917,7 @@ class ButtonClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -957,15 +968,15 @@ class ButtonClicks(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CannedAnswer(Model):
+class CannedAnswerAnswer(Model):
     """A canned answer."""
 
     #: What replies name it by; unique in the project.
     key: str
     #: Its id, which does not change.
     canned_answer_id: str
-    #: What agents see in the list; null for the key.
-    title: str | None
+    #: What agents see in the list; empty for the key.
+    title: str
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
@@ -980,11 +991,11 @@ class CannedAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> CannedAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> CannedAnswerAnswer:
         return cls(
             key=data["key"],
             canned_answer_id=data["canned_answer_id"],
-            title=data.get("title"),
+            title=data["title"],
             text=data["text"],
             format=data["format"],
             variables=data["variables"],
@@ -996,7 +1007,7 @@ class CannedAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Channel(Model):
+class ChannelAnswer(Model):
     """A channel that the project can use."""
 
     #: What `channel` of other requests and events names it by.
@@ -1007,7 +1018,7 @@ class Channel(Model):
     link: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Channel:
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelAnswer:
         return cls(
             name=data["name"],
             own=data["own"],
@@ -1017,7 +1028,7 @@ class Channel(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelCheck(Model):
+class ChannelCheckAnswer(Model):
     """What the messenger said of the bot just now, and how the bot receives, as it was seen last."""
 
     #: False if the messenger refuses the bot.
@@ -1025,17 +1036,17 @@ class ChannelCheck(Model):
     #: What the messenger said, for people.
     detail: str
     #: The bot's profile; null if it is refused.
-    bot: Bot | None
+    bot: BotAnswer | None
     #: Whether the bot receives what people write; null if it is to receive nothing.
-    reception: Reception | None
+    reception: ReceptionAnswer | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ChannelCheck:
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelCheckAnswer:
         return cls(
             ok=data["ok"],
             detail=data["detail"],
-            bot=optional(data.get("bot"), Bot.from_data),
-            reception=optional(data.get("reception"), Reception.from_data),
+            bot=optional(data.get("bot"), BotAnswer.from_data),
+            reception=optional(data.get("reception"), ReceptionAnswer.from_data),
             raw=data,
         )
 
@@ -1148,7 +1159,7 @@ class ChannelRecoveredEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelRequest(Model):
+class ChannelRequestAnswer(Model):
     """A request for a bot that a person makes on the messenger."""
 
     #: Id of the request.
@@ -1174,7 +1185,7 @@ class ChannelRequest(Model):
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequest:
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequestAnswer:
         return cls(
             channel_request_id=data["channel_request_id"],
             name=data["name"],
@@ -1278,6 +1289,99 @@ class ChannelUnavailableEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClientAnswer(Model):
+    """A client as the API shows it."""
+
+    #: The client's id, in this API and in OAuth.
+    client_id: str
+    #: Shown to people when they sign in.
+    name: str
+    #: What the client's software asks for as issuer or discovery URL.
+    issuer: str
+    #: Where people may return after sign-in, compared character by character; 20 at most.
+    redirect_uris: list[str]
+    #: Where a browser may return after sign-out; 20 at most.
+    post_logout_redirect_uris: list[str]
+    #: Receives signed logout tokens when a session ends; null for none.
+    backchannel_logout_uri: str | None
+    #: How it authenticates; `none` without a secret.
+    token_endpoint_auth_method: Literal[
+        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
+    ]
+    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and
+    #: for keys that are fetched.
+    jwks: Mapping[str, Any] | None
+    #: Where its public keys are fetched from; null if they are not.
+    jwks_uri: str | None
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
+    grant_types: list[
+        Literal[
+            "authorization_code",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:openid:params:grant-type:ciba",
+        ]
+    ]
+    #: Scopes that the client may request.
+    scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
+    #: Whether people are signed in without being asked for consent.
+    first_party: bool
+    #: Whether people always have to choose the number that the page shows.
+    number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
+    require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: list[str]
+    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
+    #: URIs (`pairwise`).
+    subject_type: Literal["public", "pairwise"]
+    #: Algorithm that its ID tokens are signed with.
+    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"]
+    #: The client's site, shown to people; null for none.
+    home_url: str | None
+    #: Whether software registered it, with a registration token.
+    dynamic: bool
+    #: Time of creation.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ClientAnswer:
+        return cls(
+            client_id=data["client_id"],
+            name=data["name"],
+            issuer=data["issuer"],
+            redirect_uris=data["redirect_uris"],
+            post_logout_redirect_uris=data["post_logout_redirect_uris"],
+            backchannel_logout_uri=data.get("backchannel_logout_uri"),
+            token_endpoint_auth_method=data["token_endpoint_auth_method"],
+            jwks=data.get("jwks"),
+            jwks_uri=data.get("jwks_uri"),
+            grant_types=data["grant_types"],
+            scopes=data["scopes"],
+            first_party=data["first_party"],
+            number_matching=data["number_matching"],
+            must_prove=data["must_prove"],
+            require_pushed=data["require_pushed"],
+            claims_in_id_token=data["claims_in_id_token"],
+            introspects=data["introspects"],
+            subject_type=data["subject_type"],
+            id_token_signed_response_alg=data["id_token_signed_response_alg"],
+            home_url=data.get("home_url"),
+            dynamic=data["dynamic"],
+            created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparedVariant(Model):
     """What had become of a variant."""
 
@@ -1329,7 +1433,7 @@ class Condition(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Day(Model):
+class DayAnswer(Model):
     """What was done on a day of an operation."""
 
     #: The day in UTC.
@@ -1343,7 +1447,7 @@ class Day(Model):
     credits: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Day:
+    def from_data(cls, data: Mapping[str, Any]) -> DayAnswer:
         return cls(
             day=data["day"],
             operation=data["operation"],
@@ -1354,16 +1458,16 @@ class Day(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Days(Model):
+class DaysAnswer(Model):
     """The oldest day first; days on which nothing was paid for are left out."""
 
     #: Usage by day and operation.
-    data: list[Day]
+    data: list[DayAnswer]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Days:
+    def from_data(cls, data: Mapping[str, Any]) -> DaysAnswer:
         return cls(
-            data=[Day.from_data(each) for each in data["data"]],
+            data=[DayAnswer.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -1392,7 +1496,7 @@ class Delay(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery(Model):
+class DeliveryAnswer(Model):
     """A delivery of an event to a webhook, with its attempts."""
 
     #: The delivery's id, which every attempt carries in a header, so that receivers can recognise
@@ -1404,19 +1508,19 @@ class Delivery(Model):
     event_id: str
     #: The event's name.
     event: str
-    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
-    status: Literal["queued", "delivered", "failed", "cancelled"]
+    #: `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
+    status: Literal["pending", "delivered", "failed", "cancelled"]
     #: Time of creation.
     created_at: str
-    #: When it is attempted next; null unless it is queued.
+    #: When it is attempted next; null unless it is pending.
     next_attempt_at: str | None
-    #: When it was delivered, failed or cancelled; null while it is queued.
+    #: When it was delivered, failed or cancelled; null while it is pending.
     finished_at: str | None
     #: Its attempts, the first one first.
-    attempts: list[Attempt]
+    attempts: list[AttemptAnswer]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Delivery:
+    def from_data(cls, data: Mapping[str, Any]) -> DeliveryAnswer:
         return cls(
             delivery_id=data["delivery_id"],
             webhook_id=data["webhook_id"],
@@ -1426,7 +1530,7 @@ class Delivery(Model):
             created_at=data["created_at"],
             next_attempt_at=data.get("next_attempt_at"),
             finished_at=data.get("finished_at"),
-            attempts=[Attempt.from_data(each) for each in data["attempts"]],
+            attempts=[AttemptAnswer.from_data(each) for each in data["attempts"]],
             raw=data,
         )
 
@@ -1449,7 +1553,7 @@ class DeliveryDeliveredEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1512,7 +1616,7 @@ class DeliveryFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1602,7 +1706,7 @@ class DeliveryReadEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1659,7 +1763,7 @@ class DeliverySuccessEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1694,7 +1798,7 @@ class DeliverySuccessEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeskSettings(Model):
+class DeskSettingsAnswer(Model):
     """The helpdesk of a project."""
 
     #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
@@ -1703,7 +1807,7 @@ class DeskSettings(Model):
     assignment: Literal["manual", "round_robin", "least_busy"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DeskSettings:
+    def from_data(cls, data: Mapping[str, Any]) -> DeskSettingsAnswer:
         return cls(
             assignment=data.get("assignment"),
             raw=data,
@@ -1711,7 +1815,7 @@ class DeskSettings(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drip(Model):
+class DripAnswer(Model):
     """A drip campaign in its newest version."""
 
     #: The campaign's id.
@@ -1739,7 +1843,7 @@ class Drip(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Drip:
+    def from_data(cls, data: Mapping[str, Any]) -> DripAnswer:
         return cls(
             drip_id=data["drip_id"],
             name=data["name"],
@@ -1774,7 +1878,7 @@ class DripCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1826,7 +1930,7 @@ class DripStepSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1861,7 +1965,7 @@ class DripStepSentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit(Model):
+class EditAnswer(Model):
     """What a message said until then."""
 
     #: The text before.
@@ -1870,7 +1974,7 @@ class Edit(Model):
     replaced_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Edit:
+    def from_data(cls, data: Mapping[str, Any]) -> EditAnswer:
         return cls(
             text=data["text"],
             replaced_at=data["replaced_at"],
@@ -1879,7 +1983,7 @@ class Edit(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Enrollment(Model):
+class EnrollmentAnswer(Model):
     """A subscriber's progress in a drip campaign."""
 
     #: The enrollment's id.
@@ -1908,7 +2012,7 @@ class Enrollment(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Enrollment:
+    def from_data(cls, data: Mapping[str, Any]) -> EnrollmentAnswer:
         return cls(
             enrollment_id=data["enrollment_id"],
             drip_id=data["drip_id"],
@@ -1926,7 +2030,7 @@ class Enrollment(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Model):
+class EntryAnswer(Model):
     """An entry of the ledger: a charge for one operation."""
 
     #: The entry's id, in the order of time.
@@ -1951,7 +2055,7 @@ class Entry(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Entry:
+    def from_data(cls, data: Mapping[str, Any]) -> EntryAnswer:
         return cls(
             entry_id=data["entry_id"],
             operation=data["operation"],
@@ -1967,7 +2071,25 @@ class Entry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event(Model):
+class EntryPage(Model):
+    """A page of messages and notes, newest first."""
+
+    #: The messages and notes of this page.
+    data: list[TicketEntryAnswer]
+    #: Pass it as `cursor` to get the next page; null on the last page.
+    next_cursor: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> EntryPage:
+        return cls(
+            data=[TicketEntryAnswer.from_data(each) for each in data["data"]],
+            next_cursor=data.get("next_cursor"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventAnswer(Model):
     """An event."""
 
     #: Same as in webhooks, so that what arrived twice is found; ids sort by time.
@@ -1979,7 +2101,7 @@ class Event(Model):
     data: Mapping[str, Any]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Event:
+    def from_data(cls, data: Mapping[str, Any]) -> EventAnswer:
         return cls(
             event_id=data["event_id"],
             event=data["event"],
@@ -2006,7 +2128,7 @@ class EventTrackedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2035,7 +2157,7 @@ class EventTrackedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Every(Model):
+class EveryAnswer(Model):
     """An interval, of which one is there."""
 
     #: Hours between runs, as they pass; 8,760 at most.
@@ -2044,7 +2166,7 @@ class Every(Model):
     days: int | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Every:
+    def from_data(cls, data: Mapping[str, Any]) -> EveryAnswer:
         return cls(
             hours=data.get("hours"),
             days=data.get("days"),
@@ -2053,7 +2175,7 @@ class Every(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(Model):
+class ExperimentAnswer(Model):
     """How the variants of a broadcast are tried, and which of them was chosen."""
 
     #: Percentage of the recipients who get the variants, each as many as the others.
@@ -2062,13 +2184,12 @@ class Experiment(Model):
     #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
     winner: Literal["clicks", "manual"]
     #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_seconds: int
+    after_s: int
     #: The names of the variants.
     variants: list[str]
-    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
-    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
-    #: `cancelled` with the broadcast.
-    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
+    #: `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without
+    #: one.
+    state: Literal["testing", "waiting", "decided", "ended"]
     #: When clicks decide; null before the end of the first stage, and if they don't.
     decides_at: str | None
     #: The variant for the rest; null before.
@@ -2082,13 +2203,13 @@ class Experiment(Model):
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Experiment:
+    def from_data(cls, data: Mapping[str, Any]) -> ExperimentAnswer:
         return cls(
             share_percent=data["share_percent"],
             winner=data["winner"],
-            after_seconds=data["after_seconds"],
+            after_s=data["after_s"],
             variants=data["variants"],
-            status=data["status"],
+            state=data["state"],
             decides_at=data.get("decides_at"),
             chosen=data.get("chosen"),
             chosen_by=data.get("chosen_by"),
@@ -2099,7 +2220,7 @@ class Experiment(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class File(Model):
+class FileAnswer(Model):
     """A file. Of a `queued` one, type, name and size are what the messenger says."""
 
     #: Id of the file, from its upload or from an event.
@@ -2127,7 +2248,7 @@ class File(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> File:
+    def from_data(cls, data: Mapping[str, Any]) -> FileAnswer:
         return cls(
             file_id=data["file_id"],
             subscriber_id=data.get("subscriber_id"),
@@ -2145,7 +2266,7 @@ class File(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form(Model):
+class FormAnswer(Model):
     """A form, as its newest version has it."""
 
     #: The form's id.
@@ -2163,7 +2284,7 @@ class Form(Model):
     #: The 1-50 questions, in their order.
     fields: list[FormField]
     #: Where submissions go, each on its own; at most 40.
-    rules: list[FormRule]
+    routes: list[Route]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: list[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -2188,7 +2309,7 @@ class Form(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Form:
+    def from_data(cls, data: Mapping[str, Any]) -> FormAnswer:
         return cls(
             form_id=data["form_id"],
             slug=data["slug"],
@@ -2197,7 +2318,7 @@ class Form(Model):
             description=data.get("description"),
             thanks=data.get("thanks"),
             fields=[FormField.from_data(each) for each in data["fields"]],
-            rules=[FormRule.from_data(each) for each in data["rules"]],
+            routes=[Route.from_data(each) for each in data["routes"]],
             allowed_origins=data["allowed_origins"],
             redirect_url=data.get("redirect_url"),
             min_fill_seconds=data["min_fill_seconds"],
@@ -2269,34 +2390,6 @@ class FormField(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormRule(Model):
-    """Where a submission goes, if `when` holds or is left out."""
-
-    #: Which submissions it is for; left out, for all.
-    when: Condition | None
-    #: Where they go, by `kind`.
-    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField | Mapping[str, Any]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> FormRule:
-        return cls(
-            when=optional(data.get("when"), Condition.from_data),
-            to=one_of(
-                data["to"],
-                "kind",
-                {
-                    "next_field": ToNextField.from_data,
-                    "subscriber": ToSubscriber.from_data,
-                    "tag": ToTag.from_data,
-                    "ticket": ToTicket.from_data,
-                    "webhook": ToWebhook.from_data,
-                },
-            ),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class FormSubmittedEventData(Model):
     """Fields of `form.submitted`."""
 
@@ -2314,7 +2407,7 @@ class FormSubmittedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -2326,7 +2419,7 @@ class FormSubmittedEventData(Model):
     #: The submission's id.
     submission_id: str
     #: In the order of the questions; those without an answer are left out.
-    answers: list[Given]
+    answers: list[GivenAnswer]
     #: Whether it was filled in on the web or in a messenger.
     source: Literal["web", "messenger"]
 
@@ -2345,14 +2438,14 @@ class FormSubmittedEventData(Model):
             form_id=data["form_id"],
             form_version=data["form_version"],
             submission_id=data["submission_id"],
-            answers=[Given.from_data(each) for each in data["answers"]],
+            answers=[GivenAnswer.from_data(each) for each in data["answers"]],
             source=data["source"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gateway(Model):
+class GatewayAnswer(Model):
     """A gateway, without the secret in its URL."""
 
     #: The gateway's id.
@@ -2375,7 +2468,7 @@ class Gateway(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Gateway:
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayAnswer:
         return cls(
             gateway_id=data["gateway_id"],
             name=data["name"],
@@ -2407,7 +2500,7 @@ class GatewayFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2439,7 +2532,7 @@ class GatewayFailedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatewayMessage(Model):
+class GatewayMessageAnswer(Model):
     """A message that was sent through a gateway; its text is kept until it is sent, and encrypted."""
 
     #: The message's id.
@@ -2462,7 +2555,7 @@ class GatewayMessage(Model):
     sent_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GatewayMessage:
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayMessageAnswer:
         return cls(
             message_id=data["message_id"],
             gateway_id=data["gateway_id"],
@@ -2495,7 +2588,7 @@ class GatewaySentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2524,28 +2617,28 @@ class GatewaySentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatewayUrl(Model):
+class GatewayUrlAnswer(Model):
     """The new URL of a gateway."""
 
     #: The gateway's id.
     gateway_id: str
     #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
     url: str
-    #: Until when the previous URL is accepted.
-    previous_valid_until: str
+    #: Until when requests to the URL before are taken as well.
+    old_url_valid_until: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GatewayUrl:
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayUrlAnswer:
         return cls(
             gateway_id=data["gateway_id"],
             url=data["url"],
-            previous_valid_until=data["previous_valid_until"],
+            old_url_valid_until=data["old_url_valid_until"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given(Model):
+class GivenAnswer(Model):
     """An answer."""
 
     #: Key of the question.
@@ -2568,7 +2661,7 @@ class Given(Model):
     value: str | float | bool | list[str] | list[AnsweredFile] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Given:
+    def from_data(cls, data: Mapping[str, Any]) -> GivenAnswer:
         return cls(
             key=data["key"],
             type=data["type"],
@@ -2578,50 +2671,50 @@ class Given(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holiday(Model):
+class HolidayAnswer(Model):
     """A day on which the desk is closed."""
 
     #: The local day, `YYYY-MM-DD`.
     date: str
-    #: What the day is, for agents; null for nothing.
-    name: str | None
+    #: What the day is, for agents; may be empty.
+    name: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Holiday:
+    def from_data(cls, data: Mapping[str, Any]) -> HolidayAnswer:
         return cls(
             date=data["date"],
-            name=data.get("name"),
+            name=data["name"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hours(Model):
+class HoursAnswer(Model):
     """The business hours of a project's helpdesk."""
 
     #: IANA time zone of the hours and days.
     timezone: str
     #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: list[Opening]
+    openings: list[OpeningAnswer]
     #: Days on which it is closed.
-    holidays: list[Holiday]
+    holidays: list[HolidayAnswer]
     #: What a customer is told in their messenger who writes while it is closed, once for each ticket
     #: and closed period: a text, or one by language. Null for nothing.
     away_message: str | Mapping[str, str] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Hours:
+    def from_data(cls, data: Mapping[str, Any]) -> HoursAnswer:
         return cls(
             timezone=data["timezone"],
-            openings=[Opening.from_data(each) for each in data["openings"]],
-            holidays=[Holiday.from_data(each) for each in data["holidays"]],
+            openings=[OpeningAnswer.from_data(each) for each in data["openings"]],
+            holidays=[HolidayAnswer.from_data(each) for each in data["holidays"]],
             away_message=data.get("away_message"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Import(Model):
+class ImportAnswer(Model):
     """An import and how far it is."""
 
     #: The import's id.
@@ -2659,7 +2752,7 @@ class Import(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Import:
+    def from_data(cls, data: Mapping[str, Any]) -> ImportAnswer:
         return cls(
             import_id=data["import_id"],
             status=data["status"],
@@ -2733,7 +2826,34 @@ class ImportFinishedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Model):
+class LeadAnswer(Model):
+    """The result of a route."""
+
+    #: Its number among the form's routes, from 0.
+    route: int
+    #: Where it leads, by the `kind` of its target.
+    kind: Literal["subscriber", "tag", "ticket", "webhook"]
+    #: Whether it could be followed.
+    status: Literal["done", "failed"]
+    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
+    id: str | None
+    #: Why it failed, for people; null if it did not.
+    error: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LeadAnswer:
+        return cls(
+            route=data["route"],
+            kind=data["kind"],
+            status=data["status"],
+            id=data.get("id"),
+            error=data.get("error"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsAnswer(Model):
     """Limits of a project and its messages, and of plugins."""
 
     #: API requests of the project, over all keys. Several processes without Redis count each by
@@ -2773,7 +2893,7 @@ class Limits(Model):
     plugins: Mapping[str, int]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Limits:
+    def from_data(cls, data: Mapping[str, Any]) -> LimitsAnswer:
         return cls(
             requests_per_minute=data["requests_per_minute"],
             text_length=data["text_length"],
@@ -2797,7 +2917,7 @@ class Limits(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link(Model):
+class LinkAnswer(Model):
     """A link per channel, and the address of its QR code as SVG."""
 
     #: The link that opens the bot, per channel.
@@ -2811,7 +2931,7 @@ class Link(Model):
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Link:
+    def from_data(cls, data: Mapping[str, Any]) -> LinkAnswer:
         return cls(
             links=data["links"],
             qr=data["qr"],
@@ -2839,7 +2959,7 @@ class LinkClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2936,7 +3056,7 @@ class MailingMedia(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MailingMessage(Model):
+class MailingMessageAnswer(Model):
     """The message as it was given. Fields that were not given are absent."""
 
     #: Key of a template, in place of text, format, media and buttons.
@@ -2963,7 +3083,7 @@ class MailingMessage(Model):
     metadata: Mapping[str, Any] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MailingMessage:
+    def from_data(cls, data: Mapping[str, Any]) -> MailingMessageAnswer:
         return cls(
             template=data.get("template"),
             variables=data.get("variables"),
@@ -3028,7 +3148,7 @@ class MailingProgress(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Media(Model):
+class MediaAnswer(Model):
     """The file of a message."""
 
     #: How the messenger shows the file.
@@ -3039,7 +3159,7 @@ class Media(Model):
     filename: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Media:
+    def from_data(cls, data: Mapping[str, Any]) -> MediaAnswer:
         return cls(
             type=data["type"],
             url=data["url"],
@@ -3070,7 +3190,7 @@ class MediaBody(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member(Model):
+class MemberAnswer(Model):
     """A member as the API shows them."""
 
     #: Id of the member.
@@ -3091,7 +3211,7 @@ class Member(Model):
     removed_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Member:
+    def from_data(cls, data: Mapping[str, Any]) -> MemberAnswer:
         return cls(
             member_id=data["member_id"],
             name=data["name"],
@@ -3106,7 +3226,7 @@ class Member(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message(Model):
+class MessageAnswer(Model):
     """A message as the API shows it."""
 
     #: Id of the message, from `POST /v1/send` or a delivery event.
@@ -3157,9 +3277,9 @@ class Message(Model):
     #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
-    media: Media | None
+    media: MediaAnswer | None
     #: Rows of buttons under the message, from top to bottom.
-    buttons: list[list[Button]]
+    buttons: list[list[ButtonAnswer]]
     #: Whether it is delivered without a notification sound.
     silent: bool
     #: Permission that the recipient must have granted on delivery; null if none is needed.
@@ -3188,15 +3308,15 @@ class Message(Model):
     deleted_at: str | None
     #: Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step
     #: that it is at.
-    route: str | None
+    route_id: str | None
     #: What is waited for at this step of its route before the next one is tried, while `status` is
     #: `sending`; null otherwise.
     waits_for: Literal["delivered", "read", "answered"] | None
     #: Steps of its route so far, in their order; empty without a route.
-    past_steps: list[PastStep]
+    past_steps: list[PastStepAnswer]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Message:
+    def from_data(cls, data: Mapping[str, Any]) -> MessageAnswer:
         return cls(
             message_id=data["message_id"],
             subscriber_id=data["subscriber_id"],
@@ -3207,8 +3327,8 @@ class Message(Model):
             attempts=data["attempts"],
             text=data["text"],
             format=data["format"],
-            media=optional(data.get("media"), Media.from_data),
-            buttons=[[Button.from_data(each1) for each1 in each] for each in data["buttons"]],
+            media=optional(data.get("media"), MediaAnswer.from_data),
+            buttons=[[ButtonAnswer.from_data(each1) for each1 in each] for each in data["buttons"]],
             silent=data["silent"],
             permission=data.get("permission"),
             batch_id=data.get("batch_id"),
@@ -3221,15 +3341,15 @@ class Message(Model):
             read_at=data.get("read_at"),
             edited_at=data.get("edited_at"),
             deleted_at=data.get("deleted_at"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             waits_for=data.get("waits_for"),
-            past_steps=[PastStep.from_data(each) for each in data["past_steps"]],
+            past_steps=[PastStepAnswer.from_data(each) for each in data["past_steps"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniApp(Model):
+class MiniAppAnswer(Model):
     """The subscriber."""
 
     #: A person on one channel of the project.
@@ -3242,7 +3362,7 @@ class MiniApp(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -3265,7 +3385,7 @@ class MiniApp(Model):
     created: bool
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MiniApp:
+    def from_data(cls, data: Mapping[str, Any]) -> MiniAppAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -3286,48 +3406,7 @@ class MiniApp(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewGateway(Model):
-    """A new gateway and its URL."""
-
-    #: The gateway's id.
-    gateway_id: str
-    #: Your own name for it.
-    name: str
-    #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
-    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
-    #: if one does not take the message, and if the recipient asks for another within minutes.
-    channels: list[str]
-    #: Whether requests have to be signed.
-    has_signing_key: bool
-    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
-    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
-    paths: Mapping[str, str] | None
-    #: Time of creation.
-    created_at: str
-    #: Time of the last change; that of creation if there was none.
-    updated_at: str
-    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
-    url: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewGateway:
-        return cls(
-            gateway_id=data["gateway_id"],
-            name=data["name"],
-            sender=data["sender"],
-            channels=data["channels"],
-            has_signing_key=data["has_signing_key"],
-            paths=data.get("paths"),
-            created_at=data["created_at"],
-            updated_at=data["updated_at"],
-            url=data["url"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewOidcClient(Model):
+class NewClientAnswer(Model):
     """A new client."""
 
     #: The client's id, in this API and in OAuth.
@@ -3393,7 +3472,7 @@ class NewOidcClient(Model):
     client_secret: str | None = field(repr=False)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewOidcClient:
+    def from_data(cls, data: Mapping[str, Any]) -> NewClientAnswer:
         return cls(
             client_id=data["client_id"],
             name=data["name"],
@@ -3423,7 +3502,48 @@ class NewOidcClient(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewRegistrationToken(Model):
+class NewGatewayAnswer(Model):
+    """A new gateway and its URL."""
+
+    #: The gateway's id.
+    gateway_id: str
+    #: Your own name for it.
+    name: str
+    #: The software that sends through it.
+    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: list[str]
+    #: Whether requests have to be signed.
+    has_signing_key: bool
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: Mapping[str, str] | None
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
+    url: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> NewGatewayAnswer:
+        return cls(
+            gateway_id=data["gateway_id"],
+            name=data["name"],
+            sender=data["sender"],
+            channels=data["channels"],
+            has_signing_key=data["has_signing_key"],
+            paths=data.get("paths"),
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            url=data["url"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRegistrationTokenAnswer(Model):
     """A new initial access token."""
 
     #: The token's id.
@@ -3443,7 +3563,7 @@ class NewRegistrationToken(Model):
     registration_endpoint: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewRegistrationToken:
+    def from_data(cls, data: Mapping[str, Any]) -> NewRegistrationTokenAnswer:
         return cls(
             token_id=data["token_id"],
             name=data["name"],
@@ -3457,7 +3577,7 @@ class NewRegistrationToken(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewWebhook(Model):
+class NewWebhookAnswer(Model):
     """A webhook with its signing secret, which is shown this once."""
 
     #: The webhook's id.
@@ -3484,7 +3604,7 @@ class NewWebhook(Model):
     secret: str = field(repr=False)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewWebhook:
+    def from_data(cls, data: Mapping[str, Any]) -> NewWebhookAnswer:
         return cls(
             webhook_id=data["webhook_id"],
             url=data["url"],
@@ -3501,100 +3621,7 @@ class NewWebhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OidcClient(Model):
-    """A client as the API shows it."""
-
-    #: The client's id, in this API and in OAuth.
-    client_id: str
-    #: Shown to people when they sign in.
-    name: str
-    #: What the client's software asks for as issuer or discovery URL.
-    issuer: str
-    #: Where people may return after sign-in, compared character by character; 20 at most.
-    redirect_uris: list[str]
-    #: Where a browser may return after sign-out; 20 at most.
-    post_logout_redirect_uris: list[str]
-    #: Receives signed logout tokens when a session ends; null for none.
-    backchannel_logout_uri: str | None
-    #: How it authenticates; `none` without a secret.
-    token_endpoint_auth_method: Literal[
-        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
-    ]
-    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and
-    #: for keys that are fetched.
-    jwks: Mapping[str, Any] | None
-    #: Where its public keys are fetched from; null if they are not.
-    jwks_uri: str | None
-    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
-    #: the tokens of others.
-    grant_types: list[
-        Literal[
-            "authorization_code",
-            "refresh_token",
-            "urn:ietf:params:oauth:grant-type:device_code",
-            "urn:openid:params:grant-type:ciba",
-        ]
-    ]
-    #: Scopes that the client may request.
-    scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Whether people are signed in without being asked for consent.
-    first_party: bool
-    #: Whether people always have to choose the number that the page shows.
-    number_matching: bool
-    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
-    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
-    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
-    require_pushed: bool
-    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
-    #: there; without, it has to ask `userinfo`.
-    claims_in_id_token: bool
-    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
-    #: they call. 100 at most.
-    introspects: list[str]
-    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
-    #: URIs (`pairwise`).
-    subject_type: Literal["public", "pairwise"]
-    #: Algorithm that its ID tokens are signed with.
-    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"]
-    #: The client's site, shown to people; null for none.
-    home_url: str | None
-    #: Whether software registered it, with a registration token.
-    dynamic: bool
-    #: Time of creation.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OidcClient:
-        return cls(
-            client_id=data["client_id"],
-            name=data["name"],
-            issuer=data["issuer"],
-            redirect_uris=data["redirect_uris"],
-            post_logout_redirect_uris=data["post_logout_redirect_uris"],
-            backchannel_logout_uri=data.get("backchannel_logout_uri"),
-            token_endpoint_auth_method=data["token_endpoint_auth_method"],
-            jwks=data.get("jwks"),
-            jwks_uri=data.get("jwks_uri"),
-            grant_types=data["grant_types"],
-            scopes=data["scopes"],
-            first_party=data["first_party"],
-            number_matching=data["number_matching"],
-            must_prove=data["must_prove"],
-            require_pushed=data["require_pushed"],
-            claims_in_id_token=data["claims_in_id_token"],
-            introspects=data["introspects"],
-            subject_type=data["subject_type"],
-            id_token_signed_response_alg=data["id_token_signed_response_alg"],
-            home_url=data.get("home_url"),
-            dynamic=data["dynamic"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opening(Model):
+class OpeningAnswer(Model):
     """Hours of one day of the week."""
 
     #: The day of the week.
@@ -3605,7 +3632,7 @@ class Opening(Model):
     closes: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Opening:
+    def from_data(cls, data: Mapping[str, Any]) -> OpeningAnswer:
         return cls(
             day=data["day"],
             opens=data["opens"],
@@ -3633,23 +3660,14 @@ class Option(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Otp(Model):
+class OtpAnswer(Model):
     """State of a code."""
 
     #: Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.
     otp_id: str
-    #: `pending` until the link of a request is opened, then `queued` until a messenger takes the
-    #: message; `failed` if none did. `superseded`: a newer code of the same purpose took its place.
-    status: Literal[
-        "pending",
-        "queued",
-        "sent",
-        "failed",
-        "verified",
-        "expired",
-        "max_attempts_reached",
-        "superseded",
-    ]
+    #: `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of
+    #: the same purpose took its place.
+    status: Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
     #: That of the request.
     purpose: str
     #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
@@ -3661,14 +3679,14 @@ class Otp(Model):
     #: it could be sent. Null if nothing of that happened.
     reason: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route: str | None
+    route_id: str | None
     #: When it was requested.
     created_at: str
     #: When the code stops working, or the link until it is opened.
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Otp:
+    def from_data(cls, data: Mapping[str, Any]) -> OtpAnswer:
         return cls(
             otp_id=data["otp_id"],
             status=data["status"],
@@ -3676,7 +3694,7 @@ class Otp(Model):
             subscriber_id=data.get("subscriber_id"),
             attempts_left=data["attempts_left"],
             reason=data.get("reason"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             created_at=data["created_at"],
             expires_at=data["expires_at"],
             raw=data,
@@ -3701,7 +3719,7 @@ class OtpFailedAttemptEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3750,7 +3768,7 @@ class OtpMaxAttemptsReachedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3799,7 +3817,7 @@ class OtpSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3848,7 +3866,7 @@ class OtpVerifiedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3880,7 +3898,7 @@ class OtpVerifiedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnChannel(Model):
+class OwnChannelAnswer(Model):
     """A channel of the project's own."""
 
     #: What `channel` of other requests and events names it by.
@@ -3906,20 +3924,20 @@ class OwnChannel(Model):
     #: nothing.
     receiving: Literal["nothing", "poll", "webhook"]
     #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
-    reception: Reception | None
+    reception: ReceptionAnswer | None
     #: The bot's profile; null until the messenger has told it.
-    bot: Bot | None
+    bot: BotAnswer | None
     #: Link to the bot; null until the messenger has told its name.
     link: str | None
     #: What the bot may spend on its messenger a day; null if it spends nothing.
-    budget: Budget | None
+    budget: BudgetAnswer | None
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OwnChannel:
+    def from_data(cls, data: Mapping[str, Any]) -> OwnChannelAnswer:
         return cls(
             name=data["name"],
             channel_id=data["channel_id"],
@@ -3931,10 +3949,10 @@ class OwnChannel(Model):
             unavailable_since=data.get("unavailable_since"),
             paused_until=data.get("paused_until"),
             receiving=data["receiving"],
-            reception=optional(data.get("reception"), Reception.from_data),
-            bot=optional(data.get("bot"), Bot.from_data),
+            reception=optional(data.get("reception"), ReceptionAnswer.from_data),
+            bot=optional(data.get("bot"), BotAnswer.from_data),
             link=data.get("link"),
-            budget=optional(data.get("budget"), Budget.from_data),
+            budget=optional(data.get("budget"), BudgetAnswer.from_data),
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             raw=data,
@@ -3942,7 +3960,7 @@ class OwnChannel(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastStep(Model):
+class PastStepAnswer(Model):
     """A step of a message's route that is over, or whose report is waited for."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
@@ -3964,7 +3982,7 @@ class PastStep(Model):
     read_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PastStep:
+    def from_data(cls, data: Mapping[str, Any]) -> PastStepAnswer:
         return cls(
             channel=data["channel"],
             subscriber_id=data.get("subscriber_id"),
@@ -4006,7 +4024,7 @@ class Percentiles(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Period(Model):
+class PeriodAnswer(Model):
     """A billing month, which starts on the day of the month on which the account was created."""
 
     #: When it began.
@@ -4015,7 +4033,7 @@ class Period(Model):
     ends_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Period:
+    def from_data(cls, data: Mapping[str, Any]) -> PeriodAnswer:
         return cls(
             started_at=data["started_at"],
             ends_at=data["ends_at"],
@@ -4024,7 +4042,7 @@ class Period(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Permission(Model):
+class PermissionAnswer(Model):
     """A permission."""
 
     #: What `permission` of `POST /v1/send` names it by.
@@ -4041,7 +4059,7 @@ class Permission(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Permission:
+    def from_data(cls, data: Mapping[str, Any]) -> PermissionAnswer:
         return cls(
             key=data["key"],
             title=data["title"],
@@ -4049,24 +4067,6 @@ class Permission(Model):
             default=data["default"],
             active_subscribers=data["active_subscribers"],
             created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Person(Model):
-    """A person with all addresses and accounts."""
-
-    #: Your own id of the person, 1-128 printable characters.
-    external_id: str
-    #: One per channel, by the channel's name.
-    addresses: list[PersonAddress]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Person:
-        return cls(
-            external_id=data["external_id"],
-            addresses=[PersonAddress.from_data(each) for each in data["addresses"]],
             raw=data,
         )
 
@@ -4085,7 +4085,7 @@ class PersonAddress(Model):
     #: First name, as the messenger has it.
     first_name: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -4128,7 +4128,25 @@ class PersonAddress(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalData(Model):
+class PersonAnswer(Model):
+    """A person with all addresses and accounts."""
+
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str
+    #: One per channel, by the channel's name.
+    addresses: list[PersonAddress]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PersonAnswer:
+        return cls(
+            external_id=data["external_id"],
+            addresses=[PersonAddress.from_data(each) for each in data["addresses"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalDataAnswer(Model):
     """All that is stored about a person."""
 
     #: When it was read.
@@ -4137,7 +4155,7 @@ class PersonalData(Model):
     subscribers: list[SubscriberData]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PersonalData:
+    def from_data(cls, data: Mapping[str, Any]) -> PersonalDataAnswer:
         return cls(
             exported_at=data["exported_at"],
             subscribers=[SubscriberData.from_data(each) for each in data["subscribers"]],
@@ -4146,7 +4164,7 @@ class PersonalData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview(Model):
+class PreviewAnswer(Model):
     """The message in each language that was asked for."""
 
     #: One entry per language.
@@ -4156,7 +4174,7 @@ class Preview(Model):
     unused: list[str]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Preview:
+    def from_data(cls, data: Mapping[str, Any]) -> PreviewAnswer:
         return cls(
             data=[PreviewMessage.from_data(each) for each in data["data"]],
             unused=data["unused"],
@@ -4217,7 +4235,7 @@ class PreviewMessage(Model):
     """
 
     #: Language of the recipient.
-    lang: Literal["en", "ru"]
+    lang: str
     #: Text with its variables filled in.
     text: str
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
@@ -4265,7 +4283,7 @@ class Problem(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project(Model):
+class ProjectAnswer(Model):
     """The project that an API key belongs to."""
 
     #: The project, as in the logs and commands of the service.
@@ -4285,12 +4303,12 @@ class Project(Model):
     #: Whether links in broadcasts lead through this service, which counts who opens them.
     link_tracking: bool
     #: The limits in force.
-    limits: Limits
+    limits: LimitsAnswer
     #: The channels that the project can use, shared and its own.
-    channels: list[Channel]
+    channels: list[ChannelAnswer]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Project:
+    def from_data(cls, data: Mapping[str, Any]) -> ProjectAnswer:
         return cls(
             project_id=data["project_id"],
             name=data["name"],
@@ -4300,35 +4318,14 @@ class Project(Model):
             welcome=data.get("welcome"),
             farewell=data.get("farewell"),
             link_tracking=data["link_tracking"],
-            limits=Limits.from_data(data["limits"]),
-            channels=[Channel.from_data(each) for each in data["channels"]],
+            limits=LimitsAnswer.from_data(data["limits"]),
+            channels=[ChannelAnswer.from_data(each) for each in data["channels"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectTag(Model):
-    """A tag."""
-
-    #: The tag, as people carry it.
-    name: str
-    #: Subscribers who carry it, whatever their status.
-    subscribers: int
-    #: Time of creation.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ProjectTag:
-        return cls(
-            name=data["name"],
-            subscribers=data["subscribers"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuietHours(Model):
+class QuietHoursAnswer(Model):
     """Local times of the day, between which nothing is sent."""
 
     #: Local time at which they begin, `HH:MM`.
@@ -4337,7 +4334,7 @@ class QuietHours(Model):
     to: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> QuietHours:
+    def from_data(cls, data: Mapping[str, Any]) -> QuietHoursAnswer:
         return cls(
             from_=data["from"],
             to=data["to"],
@@ -4364,7 +4361,7 @@ class Rating(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reception(Model):
+class ReceptionAnswer(Model):
     """How a bot receives what people write."""
 
     #: `interrupted`: nothing arrives, and sending may still work.
@@ -4377,7 +4374,7 @@ class Reception(Model):
     detail: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Reception:
+    def from_data(cls, data: Mapping[str, Any]) -> ReceptionAnswer:
         return cls(
             status=data["status"],
             since=data.get("since"),
@@ -4388,12 +4385,13 @@ class Reception(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipient(Model):
+class RecipientAnswer(Model):
     """A person of the audience and the outcome for them."""
 
     #: A person on one channel of the project.
     subscriber_id: str
-    #: The channel of the route by which they were reached, or were tried last; null without a `route`.
+    #: The channel of the route by which they were reached, or were tried last; null without a
+    #: `route_id`.
     channel: str | None
     #: `queued` until there is an outcome; `unknown` if the service can't tell whether they got it.
     status: Literal["queued", "sent", "failed", "skipped", "unknown"]
@@ -4419,7 +4417,7 @@ class Recipient(Model):
     message_id: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Recipient:
+    def from_data(cls, data: Mapping[str, Any]) -> RecipientAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data.get("channel"),
@@ -4433,17 +4431,17 @@ class Recipient(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recurring(Model):
+class RecurringAnswer(Model):
     """A recurring message. What became of it is of the last run."""
 
     #: The recurring message's id.
     recurring_id: str
-    #: `active`, or `paused` by a request; `completed` after its last run, or `cancelled`.
-    status: Literal["active", "paused", "completed", "cancelled"]
+    #: `active`, or `paused` by a request; `ended` after its last run, or `cancelled`.
+    status: Literal["active", "paused", "ended", "cancelled"]
     #: When it is sent; null with `every`.
     cron: str | None
     #: How often it is sent; null with `cron`.
-    every: Every | None
+    every: EveryAnswer | None
     #: IANA time zone of `cron`, of days and of quiet hours.
     timezone: str
     #: No run before this time, in UTC; null if there is no such limit.
@@ -4451,7 +4449,7 @@ class Recurring(Model):
     #: No run after this time, in UTC; null if it does not end.
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null without them.
-    quiet_hours: QuietHours | None
+    quiet_hours: QuietHoursAnswer | None
     #: When it is sent next; null while it is paused, and when it is over.
     next_run_at: str | None
     #: When it was due last, whether or not it could be sent; null before the first run.
@@ -4459,11 +4457,11 @@ class Recurring(Model):
     #: Who gets it; null for an audience.
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
-    audience: Audience | None
+    audience: AudienceAnswer | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route: str | None
+    route_id: str | None
     #: What is sent.
-    message: MailingMessage
+    message: MailingMessageAnswer
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
     #: for an audience.
     message_id: str | None
@@ -4480,26 +4478,26 @@ class Recurring(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was over: sent for the last time, ended or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Recurring:
+    def from_data(cls, data: Mapping[str, Any]) -> RecurringAnswer:
         return cls(
             recurring_id=data["recurring_id"],
             status=data["status"],
             cron=data.get("cron"),
-            every=optional(data.get("every"), Every.from_data),
+            every=optional(data.get("every"), EveryAnswer.from_data),
             timezone=data["timezone"],
             starts_at=data.get("starts_at"),
             ends_at=data.get("ends_at"),
-            quiet_hours=optional(data.get("quiet_hours"), QuietHours.from_data),
+            quiet_hours=optional(data.get("quiet_hours"), QuietHoursAnswer.from_data),
             next_run_at=data.get("next_run_at"),
             last_run_at=data.get("last_run_at"),
             subscriber_id=data.get("subscriber_id"),
-            audience=optional(data.get("audience"), Audience.from_data),
-            route=data.get("route"),
-            message=MailingMessage.from_data(data["message"]),
+            audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            route_id=data.get("route_id"),
+            message=MailingMessageAnswer.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
             delivery=optional(data.get("delivery"), MailingProgress.from_data),
@@ -4529,7 +4527,7 @@ class RecurringSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4561,7 +4559,7 @@ class RecurringSentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegistrationToken(Model):
+class RegistrationTokenAnswer(Model):
     """An initial access token, which can't be shown again."""
 
     #: The token's id.
@@ -4576,7 +4574,7 @@ class RegistrationToken(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RegistrationToken:
+    def from_data(cls, data: Mapping[str, Any]) -> RegistrationTokenAnswer:
         return cls(
             token_id=data["token_id"],
             name=data["name"],
@@ -4609,7 +4607,7 @@ class Rejected(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Model):
+class ReplayAnswer(Model):
     """A replay that has begun, in the background."""
 
     #: The webhook's id.
@@ -4624,7 +4622,7 @@ class Replay(Model):
     events: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Replay:
+    def from_data(cls, data: Mapping[str, Any]) -> ReplayAnswer:
         return cls(
             webhook_id=data["webhook_id"],
             since=data["since"],
@@ -4636,25 +4634,25 @@ class Replay(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply(Model):
+class ReplyAnswer(Model):
     """The reply or note, and the ticket afterwards."""
 
     #: The ticket afterwards.
-    ticket: Ticket
+    ticket: TicketAnswer
     #: The reply or note.
-    message: TicketEntry
+    message: TicketEntryAnswer
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Reply:
+    def from_data(cls, data: Mapping[str, Any]) -> ReplyAnswer:
         return cls(
-            ticket=Ticket.from_data(data["ticket"]),
-            message=TicketEntry.from_data(data["message"]),
+            ticket=TicketAnswer.from_data(data["ticket"]),
+            message=TicketEntryAnswer.from_data(data["message"]),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestOtp(Model):
+class RequestOtpAnswer(Model):
     """A requested code; it is sent when its link is opened."""
 
     #: Names the code when it is verified, and its status.
@@ -4670,7 +4668,7 @@ class RequestOtp(Model):
     expires_in: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RequestOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> RequestOtpAnswer:
         return cls(
             otp_id=data["otp_id"],
             links=data["links"],
@@ -4682,29 +4680,57 @@ class RequestOtp(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotatedSecret(Model):
-    """The new signing secret, which is shown once, and until when the previous one also signs."""
+class RotatedSecretAnswer(Model):
+    """The new signing secret, which is shown this once, and until when the old one signs too."""
 
     #: The webhook's id.
     webhook_id: str
     #: Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be
     #: read again.
     secret: str = field(repr=False)
-    #: Until when deliveries are also signed with the previous secret.
-    previous_valid_until: str
+    #: Until when deliveries are signed with the old secret too.
+    old_secret_valid_until: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RotatedSecret:
+    def from_data(cls, data: Mapping[str, Any]) -> RotatedSecretAnswer:
         return cls(
             webhook_id=data["webhook_id"],
             secret=data["secret"],
-            previous_valid_until=data["previous_valid_until"],
+            old_secret_valid_until=data["old_secret_valid_until"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Model):
+    """Where a submission goes, if `when` holds or is left out."""
+
+    #: Which submissions it is for; left out, for all.
+    when: Condition | None
+    #: Where they go, by `kind`.
+    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField | Mapping[str, Any]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Route:
+        return cls(
+            when=optional(data.get("when"), Condition.from_data),
+            to=one_of(
+                data["to"],
+                "kind",
+                {
+                    "next_field": ToNextField.from_data,
+                    "subscriber": ToSubscriber.from_data,
+                    "tag": ToTag.from_data,
+                    "ticket": ToTicket.from_data,
+                    "webhook": ToWebhook.from_data,
+                },
+            ),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteAnswer(Model):
     """A route."""
 
     #: The route, from `POST /v1/routes`.
@@ -4712,18 +4738,18 @@ class Route(Model):
     #: What people choose it by; no other route of the project has it.
     name: str
     #: The channels, in the order in which they are tried.
-    steps: list[RouteStep]
+    steps: list[RouteStepAnswer]
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Route:
+    def from_data(cls, data: Mapping[str, Any]) -> RouteAnswer:
         return cls(
             route_id=data["route_id"],
             name=data["name"],
-            steps=[RouteStep.from_data(each) for each in data["steps"]],
+            steps=[RouteStepAnswer.from_data(each) for each in data["steps"]],
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             raw=data,
@@ -4731,7 +4757,7 @@ class Route(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouteHours(Model):
+class RouteHoursAnswer(Model):
     """Local times of the day between which a step may be used."""
 
     #: Local time from which the step may be used, `HH:MM`.
@@ -4743,7 +4769,7 @@ class RouteHours(Model):
     timezone: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RouteHours:
+    def from_data(cls, data: Mapping[str, Any]) -> RouteHoursAnswer:
         return cls(
             from_=data["from"],
             to=data["to"],
@@ -4753,7 +4779,7 @@ class RouteHours(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouteStep(Model):
+class RouteStepAnswer(Model):
     """One channel of a route, and what is waited for there."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
@@ -4764,57 +4790,27 @@ class RouteStep(Model):
     until: Literal["sent", "delivered", "read", "answered"]
     #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
     #: Required where `until` is not `sent` and a step follows.
-    within_seconds: int | None
+    within_s: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
-    hours: RouteHours | None
+    hours: RouteHoursAnswer | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
     #: twice, or `continue` with the next step.
     on_unknown: Literal["stop", "continue"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RouteStep:
+    def from_data(cls, data: Mapping[str, Any]) -> RouteStepAnswer:
         return cls(
             channel=data["channel"],
             until=data["until"],
-            within_seconds=data.get("within_seconds"),
-            hours=optional(data.get("hours"), RouteHours.from_data),
+            within_s=data.get("within_s"),
+            hours=optional(data.get("hours"), RouteHoursAnswer.from_data),
             on_unknown=data["on_unknown"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleResult(Model):
-    """The result of a rule."""
-
-    #: Its number among the form's rules, from 0.
-    rule: int
-    #: Where it leads, by the `kind` of its target.
-    kind: Literal["subscriber", "tag", "ticket", "webhook"]
-    #: Whether it could be followed.
-    status: Literal["completed", "failed"]
-    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
-    id: str | None
-    #: Why it failed: the code of an error; null if it did not.
-    code: str | None
-    #: Why it failed, for people; null if it did not.
-    error: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RuleResult:
-        return cls(
-            rule=data["rule"],
-            kind=data["kind"],
-            status=data["status"],
-            id=data.get("id"),
-            code=data.get("code"),
-            error=data.get("error"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scheduled(Model):
+class ScheduledAnswer(Model):
     """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
     #: The scheduled message's id.
@@ -4829,11 +4825,11 @@ class Scheduled(Model):
     #: Who gets it; null for an audience.
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
-    audience: Audience | None
+    audience: AudienceAnswer | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route: str | None
+    route_id: str | None
     #: What is sent.
-    message: MailingMessage
+    message: MailingMessageAnswer
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
     #: for an audience.
     message_id: str | None
@@ -4850,20 +4846,20 @@ class Scheduled(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was over: sent for the last time, ended or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Scheduled:
+    def from_data(cls, data: Mapping[str, Any]) -> ScheduledAnswer:
         return cls(
             scheduled_id=data["scheduled_id"],
             status=data["status"],
             send_at=data["send_at"],
             timezone=data.get("timezone"),
             subscriber_id=data.get("subscriber_id"),
-            audience=optional(data.get("audience"), Audience.from_data),
-            route=data.get("route"),
-            message=MailingMessage.from_data(data["message"]),
+            audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            route_id=data.get("route_id"),
+            message=MailingMessageAnswer.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
             delivery=optional(data.get("delivery"), MailingProgress.from_data),
@@ -4893,7 +4889,7 @@ class ScheduledFailedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4943,7 +4939,7 @@ class ScheduledSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4992,7 +4988,7 @@ class ScheduledSkippedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -5025,7 +5021,7 @@ class ScheduledSkippedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme(Model):
+class SchemeAnswer(Model):
     """Colours of one scheme, `#rrggbb`."""
 
     #: Buttons, and what is chosen.
@@ -5036,7 +5032,7 @@ class Scheme(Model):
     link: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Scheme:
+    def from_data(cls, data: Mapping[str, Any]) -> SchemeAnswer:
         return cls(
             accent=data["accent"],
             on_accent=data["on_accent"],
@@ -5046,22 +5042,22 @@ class Scheme(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Secret(Model):
-    """A new secret; the previous one stays valid until `previous_valid_until`."""
+class SecretAnswer(Model):
+    """A new secret; the previous one stays valid until `previous_expires_at`."""
 
     #: The secret's id.
     secret_id: str
     #: The secret itself, which can't be read again.
     client_secret: str = field(repr=False)
     #: Until when the previous secret is valid; null if there was none.
-    previous_valid_until: str | None
+    previous_expires_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Secret:
+    def from_data(cls, data: Mapping[str, Any]) -> SecretAnswer:
         return cls(
             secret_id=data["secret_id"],
             client_secret=data["client_secret"],
-            previous_valid_until=data.get("previous_valid_until"),
+            previous_expires_at=data.get("previous_expires_at"),
             raw=data,
         )
 
@@ -5088,7 +5084,22 @@ class SecretEntry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Send(Model):
+class SecretList(Model):
+    """The valid secrets of a client, newest first."""
+
+    #: The secrets.
+    data: list[SecretEntry]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SecretList:
+        return cls(
+            data=[SecretEntry.from_data(each) for each in data["data"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendAnswer(Model):
     """The message was taken and will be delivered."""
 
     #: Names the message in `/v1/messages` and in delivery events.
@@ -5097,7 +5108,7 @@ class Send(Model):
     status: Literal["queued"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Send:
+    def from_data(cls, data: Mapping[str, Any]) -> SendAnswer:
         return cls(
             message_id=data["message_id"],
             status=data["status"],
@@ -5106,7 +5117,7 @@ class Send(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SendOtp(Model):
+class SendOtpAnswer(Model):
     """A code that is being sent."""
 
     #: Names the code when it is verified, and its status.
@@ -5116,21 +5127,21 @@ class SendOtp(Model):
     #: The page to send the person's browser to; only with `return_url`. It can send further codes.
     url: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route: str | None
+    route_id: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SendOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> SendOtpAnswer:
         return cls(
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
             url=data.get("url"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session(Model):
+class SessionAnswer(Model):
     """A session that waits for its Yes."""
 
     #: Names the sign-in when you ask for its status; hard to guess.
@@ -5144,7 +5155,7 @@ class Session(Model):
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
     #: open the chat; show it beside the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
-    #: 10-99, to be shown beside the links; absent unless `number_matching` was true.
+    #: 10-99, to be shown beside the links; absent unless `match` was true.
     match_number: int | None
     #: Seconds in which the person can confirm.
     expires_in: int
@@ -5152,7 +5163,7 @@ class Session(Model):
     interval: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Session:
+    def from_data(cls, data: Mapping[str, Any]) -> SessionAnswer:
         return cls(
             session_id=data["session_id"],
             status=data["status"],
@@ -5167,53 +5178,25 @@ class Session(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionStatus(Model):
-    """Where a session stands."""
-
-    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
-    session_id: str
-    #: `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was
-    #: exchanged. `expired`: the time to answer, or to exchange the code, ran out.
-    status: Literal["pending", "confirmed", "denied", "expired", "consumed"]
-    #: That of the request; empty if it had none.
-    state: str
-    #: To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`.
-    code: str | None = field(repr=False)
-    #: Seconds left to confirm, then to exchange the code; else 0.
-    expires_in: int
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SessionStatus:
-        return cls(
-            session_id=data["session_id"],
-            status=data["status"],
-            state=data["state"],
-            code=data.get("code"),
-            expires_in=data["expires_in"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shades(Model):
+class ShadesAnswer(Model):
     """What pages make of an accent colour, so that it is read in light and dark."""
 
     #: In light pages.
-    light: Scheme
+    light: SchemeAnswer
     #: In dark pages.
-    dark: Scheme
+    dark: SchemeAnswer
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Shades:
+    def from_data(cls, data: Mapping[str, Any]) -> ShadesAnswer:
         return cls(
-            light=Scheme.from_data(data["light"]),
-            dark=Scheme.from_data(data["dark"]),
+            light=SchemeAnswer.from_data(data["light"]),
+            dark=SchemeAnswer.from_data(data["dark"]),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShelvedItem(Model):
+class ShelvedItemAnswer(Model):
     """An item that arrived on a channel and could not be read or processed."""
 
     #: Id of the item.
@@ -5247,7 +5230,7 @@ class ShelvedItem(Model):
     tried_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ShelvedItem:
+    def from_data(cls, data: Mapping[str, Any]) -> ShelvedItemAnswer:
         return cls(
             item_id=data["item_id"],
             kind=data["kind"],
@@ -5262,54 +5245,54 @@ class ShelvedItem(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sla(Model):
+class SlaAnswer(Model):
     """The service levels of a project, by priority."""
 
     #: Of urgent tickets.
-    urgent: Targets
+    urgent: TargetsAnswer
     #: Of tickets with high priority.
-    high: Targets
+    high: TargetsAnswer
     #: Of tickets as usual.
-    normal: Targets
+    normal: TargetsAnswer
     #: Of tickets with low priority.
-    low: Targets
-    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    low: TargetsAnswer
+    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
-    warn_seconds: int
+    warn_minutes: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Sla:
+    def from_data(cls, data: Mapping[str, Any]) -> SlaAnswer:
         return cls(
-            urgent=Targets.from_data(data["urgent"]),
-            high=Targets.from_data(data["high"]),
-            normal=Targets.from_data(data["normal"]),
-            low=Targets.from_data(data["low"]),
-            warn_seconds=data["warn_seconds"],
+            urgent=TargetsAnswer.from_data(data["urgent"]),
+            high=TargetsAnswer.from_data(data["high"]),
+            normal=TargetsAnswer.from_data(data["normal"]),
+            low=TargetsAnswer.from_data(data["low"]),
+            warn_minutes=data["warn_minutes"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlaClock(Model):
+class SlaClockAnswer(Model):
     """How far a ticket is from one of its targets."""
 
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
-    #: `running` while the team is to act, `paused` while the customer is, `completed` when there is
-    #: nothing to wait for.
-    status: Literal["running", "paused", "completed"]
+    target: Literal["first_reply", "next_reply", "resolution"]
+    #: `running` while the team is to act, `paused` while the customer is, `over` when there is nothing
+    #: to wait for.
+    state: Literal["running", "paused", "over"]
     #: When the target is missed, or was; null unless it is running.
     due_at: str | None
     #: Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or
     #: missed.
-    outcome: Literal["met", "breached"] | None
+    outcome: Literal["kept", "breached"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SlaClock:
+    def from_data(cls, data: Mapping[str, Any]) -> SlaClockAnswer:
         return cls(
             target=data["target"],
-            status=data["status"],
+            state=data["state"],
             due_at=data.get("due_at"),
             outcome=data.get("outcome"),
             raw=data,
@@ -5347,7 +5330,7 @@ class SmsLimitReachedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaticLink(Model):
+class StaticLinkAnswer(Model):
     """A static link with its addresses."""
 
     #: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`.
@@ -5357,7 +5340,7 @@ class StaticLink(Model):
     #: Where people return with `code` and `state`; https, or http on localhost.
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    number_matching: bool
+    match: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -5373,12 +5356,12 @@ class StaticLink(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> StaticLink:
+    def from_data(cls, data: Mapping[str, Any]) -> StaticLinkAnswer:
         return cls(
             slug=data["slug"],
             name=data["name"],
             callback_url=data["callback_url"],
-            number_matching=data["number_matching"],
+            match=data["match"],
             must_prove=data["must_prove"],
             links=data["links"],
             qr=data["qr"],
@@ -5389,7 +5372,7 @@ class StaticLink(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stats(Model):
+class StatsAnswer(Model):
     """Tickets that were opened since; those merged into others are not counted."""
 
     #: Since when tickets are counted.
@@ -5409,7 +5392,7 @@ class Stats(Model):
     sla: TargetShares
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Stats:
+    def from_data(cls, data: Mapping[str, Any]) -> StatsAnswer:
         return cls(
             since=data["since"],
             opened=data["opened"],
@@ -5418,6 +5401,34 @@ class Stats(Model):
             resolution_seconds=Percentiles.from_data(data["resolution_seconds"]),
             csat=Rating.from_data(data["csat"]),
             sla=TargetShares.from_data(data["sla"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusAnswer(Model):
+    """Where a session stands."""
+
+    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
+    session_id: str
+    #: `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was
+    #: exchanged. `expired`: the time to answer, or to exchange the code, ran out.
+    status: Literal["pending", "confirmed", "denied", "expired", "consumed"]
+    #: That of the request; empty if it had none.
+    state: str
+    #: To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`.
+    code: str | None = field(repr=False)
+    #: Seconds left to confirm, then to exchange the code; else 0.
+    expires_in: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> StatusAnswer:
+        return cls(
+            session_id=data["session_id"],
+            status=data["status"],
+            state=data["state"],
+            code=data.get("code"),
+            expires_in=data["expires_in"],
             raw=data,
         )
 
@@ -5437,7 +5448,7 @@ class Step(Model):
     #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
     #: tried on its channels in their order. Without one, the step goes to the subscriber who was
     #: enrolled.
-    route: str | None
+    route_id: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Step:
@@ -5446,7 +5457,7 @@ class Step(Model):
             message=StepMessage.from_data(data["message"]),
             when=optional(data.get("when"), When.from_data),
             at_local_time=data.get("at_local_time"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             raw=data,
         )
 
@@ -5506,7 +5517,7 @@ class StepMessage(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Submission(Model):
+class SubmissionAnswer(Model):
     """A submission."""
 
     #: The submission's id.
@@ -5524,14 +5535,14 @@ class Submission(Model):
     #: Why it was marked as spam: a hidden input was filled in, or it came too fast. Null otherwise.
     spam: Literal["honeypot", "too_fast"] | None
     #: In the order of the questions; those without an answer are left out.
-    answers: list[Given]
-    #: What became of the form's rules; empty for spam.
-    rules: list[RuleResult]
+    answers: list[GivenAnswer]
+    #: What became of the form's routes; empty for spam.
+    routes: list[LeadAnswer]
     #: When it was submitted.
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Submission:
+    def from_data(cls, data: Mapping[str, Any]) -> SubmissionAnswer:
         return cls(
             submission_id=data["submission_id"],
             form_id=data["form_id"],
@@ -5540,15 +5551,15 @@ class Submission(Model):
             subscriber_id=data.get("subscriber_id"),
             lang=data["lang"],
             spam=data.get("spam"),
-            answers=[Given.from_data(each) for each in data["answers"]],
-            rules=[RuleResult.from_data(each) for each in data["rules"]],
+            answers=[GivenAnswer.from_data(each) for each in data["answers"]],
+            routes=[LeadAnswer.from_data(each) for each in data["routes"]],
             created_at=data["created_at"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subscriber(Model):
+class SubscriberAnswer(Model):
     """A subscriber as the API shows them."""
 
     #: A person on one channel of the project.
@@ -5561,7 +5572,7 @@ class Subscriber(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -5582,7 +5593,7 @@ class Subscriber(Model):
     last_seen_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Subscriber:
+    def from_data(cls, data: Mapping[str, Any]) -> SubscriberAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -5637,7 +5648,7 @@ class SubscriptionCreatedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5681,7 +5692,7 @@ class SubscriptionDeletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5729,7 +5740,7 @@ class SubscriptionPermissionChangedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5758,20 +5769,41 @@ class SubscriptionPermissionChangedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken(Model):
+class TagAnswer(Model):
+    """A tag."""
+
+    #: The tag, as people carry it.
+    name: str
+    #: Subscribers who carry it, whatever their status.
+    subscribers: int
+    #: Time of creation.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TagAnswer:
+        return cls(
+            name=data["name"],
+            subscribers=data["subscribers"],
+            created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenAnswer(Model):
     """What became of an item that was taken anyway."""
 
     #: `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't
     #: be read or processed, see `item`.
     outcome: Literal["taken", "kept"]
     #: The item with its new reason, if it was `kept`; null otherwise.
-    item: ShelvedItem | None
+    item: ShelvedItemAnswer | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Taken:
+    def from_data(cls, data: Mapping[str, Any]) -> TakenAnswer:
         return cls(
             outcome=data["outcome"],
-            item=optional(data.get("item"), ShelvedItem.from_data),
+            item=optional(data.get("item"), ShelvedItemAnswer.from_data),
             raw=data,
         )
 
@@ -5802,48 +5834,48 @@ class TargetShares(Model):
     """How often the service level targets were met."""
 
     #: First replies.
-    first_response: TargetShare
+    first_reply: TargetShare
     #: Replies to what customers wrote since.
-    next_response: TargetShare
+    next_reply: TargetShare
     #: Closings.
     resolution: TargetShare
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> TargetShares:
         return cls(
-            first_response=TargetShare.from_data(data["first_response"]),
-            next_response=TargetShare.from_data(data["next_response"]),
+            first_reply=TargetShare.from_data(data["first_reply"]),
+            next_reply=TargetShare.from_data(data["next_reply"]),
             resolution=TargetShare.from_data(data["resolution"]),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Targets(Model):
+class TargetsAnswer(Model):
     """The targets of tickets of one priority."""
 
-    #: Seconds until the first reply of an agent; null for no target.
-    first_response_seconds: int | None
-    #: Seconds until each further reply, from the customer's message on; null for no target.
-    next_response_seconds: int | None
-    #: Seconds until the ticket is closed; null for no target.
-    resolution_seconds: int | None
+    #: Minutes until the first reply of an agent; null for no target.
+    first_reply_minutes: int | None
+    #: Minutes until each further reply, from the customer's message on; null for no target.
+    next_reply_minutes: int | None
+    #: Minutes until the ticket is closed; null for no target.
+    resolution_minutes: int | None
     #: What is counted: `business_hours` of the project, or all the time (`calendar`).
     counted_in: Literal["business_hours", "calendar"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Targets:
+    def from_data(cls, data: Mapping[str, Any]) -> TargetsAnswer:
         return cls(
-            first_response_seconds=data.get("first_response_seconds"),
-            next_response_seconds=data.get("next_response_seconds"),
-            resolution_seconds=data.get("resolution_seconds"),
+            first_reply_minutes=data.get("first_reply_minutes"),
+            next_reply_minutes=data.get("next_reply_minutes"),
+            resolution_minutes=data.get("resolution_minutes"),
             counted_in=data["counted_in"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Template(Model):
+class TemplateAnswer(Model):
     """A template."""
 
     #: What `POST /v1/send` names it by.
@@ -5870,7 +5902,7 @@ class Template(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Template:
+    def from_data(cls, data: Mapping[str, Any]) -> TemplateAnswer:
         return cls(
             key=data["key"],
             template_id=data["template_id"],
@@ -5941,15 +5973,15 @@ class TemplateMedia(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ticket(Model):
+class TicketAnswer(Model):
     """A ticket."""
 
     #: The ticket's id.
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: What it is about; null for a ticket that was opened without text or subject.
-    subject: str | None
+    #: What it is about.
+    subject: str
     #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
     #: next message; `closed`.
     status: Literal["open", "pending", "snoozed", "closed"]
@@ -5959,10 +5991,10 @@ class Ticket(Model):
     channel: str
     #: The customer; null for one without a messenger.
     subscriber_id: str | None
-    #: First name of a subscriber when it was opened, or the name that was given; null for none.
-    customer_name: str | None
-    #: Email address that was given for a customer without a messenger; else null.
-    customer_email: str | None
+    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
+    customer_name: str
+    #: Email address that was given for a customer without a messenger; else empty.
+    customer_email: str
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
     #: Labels for agents.
@@ -5996,21 +6028,19 @@ class Ticket(Model):
     due_at: str | None
     #: Id of the ticket that goes on in its place; null unless it was merged.
     merged_into: str | None
-    #: Its service level targets; without those that it never had.
-    sla: list[SlaClock]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Ticket:
+    def from_data(cls, data: Mapping[str, Any]) -> TicketAnswer:
         return cls(
             ticket_id=data["ticket_id"],
             number=data["number"],
-            subject=data.get("subject"),
+            subject=data["subject"],
             status=data["status"],
             priority=data["priority"],
             channel=data["channel"],
             subscriber_id=data.get("subscriber_id"),
-            customer_name=data.get("customer_name"),
-            customer_email=data.get("customer_email"),
+            customer_name=data["customer_name"],
+            customer_email=data["customer_email"],
             assignee_id=data.get("assignee_id"),
             tags=data["tags"],
             source=data["source"],
@@ -6027,7 +6057,6 @@ class Ticket(Model):
             csat_comment=data.get("csat_comment"),
             due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
-            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )
 
@@ -6050,7 +6079,7 @@ class TicketAssignedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6089,6 +6118,57 @@ class TicketAssignedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TicketBulkActionAnswer(Model):
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
+
+    #: The bulk action's id.
+    bulk_action_id: str
+    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+    value: str | None
+    #: `running`; `completed`, `cancelled` or `failed`, see `code`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Tickets it is about; null while they are counted.
+    total: int | None
+    #: Tickets handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Tickets that no longer existed, or took no further tag.
+    failed: int
+    #: Share of the tickets that it has reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: `too_many` tickets match, the member stopped answering customers
+    #: (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it
+    #: did not fail.
+    code: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkActionAnswer:
+        return cls(
+            bulk_action_id=data["bulk_action_id"],
+            action=data["action"],
+            value=data.get("value"),
+            status=data["status"],
+            total=data.get("total"),
+            processed=data["processed"],
+            failed=data["failed"],
+            progress=data["progress"],
+            code=data.get("code"),
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TicketClosedEventData(Model):
     """Fields of `ticket.closed`."""
 
@@ -6106,7 +6186,7 @@ class TicketClosedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6189,7 +6269,7 @@ class TicketCreatedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6245,7 +6325,7 @@ class TicketCsatReceivedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6290,7 +6370,7 @@ class TicketCsatReceivedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicketEntry(Model):
+class TicketEntryAnswer(Model):
     """A message or a note of a ticket."""
 
     #: Its id, in the order of time.
@@ -6308,21 +6388,21 @@ class TicketEntry(Model):
     #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
-    media: Media | None
+    media: MediaAnswer | None
     #: Stored files, for `GET /v1/files/{file_id}`.
     file_ids: list[str]
     #: Delivery of a reply. Null for notes, for the customer's own words, without a messenger, and once
     #: the message is no longer kept.
     delivery: AgentReplyDelivery | None
     #: What it said before, the oldest first.
-    edits: list[Edit]
+    edits: list[EditAnswer]
     #: When it was said.
     created_at: str
     #: When its author last edited it; null if they did not.
     edited_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TicketEntry:
+    def from_data(cls, data: Mapping[str, Any]) -> TicketEntryAnswer:
         return cls(
             ticket_message_id=data["ticket_message_id"],
             author=data["author"],
@@ -6330,10 +6410,10 @@ class TicketEntry(Model):
             internal=data["internal"],
             text=data["text"],
             format=data["format"],
-            media=optional(data.get("media"), Media.from_data),
+            media=optional(data.get("media"), MediaAnswer.from_data),
             file_ids=data["file_ids"],
             delivery=optional(data.get("delivery"), AgentReplyDelivery.from_data),
-            edits=[Edit.from_data(each) for each in data["edits"]],
+            edits=[EditAnswer.from_data(each) for each in data["edits"]],
             created_at=data["created_at"],
             edited_at=data.get("edited_at"),
             raw=data,
@@ -6358,7 +6438,7 @@ class TicketRepliedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6420,7 +6500,7 @@ class TicketSlaBreachedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6436,9 +6516,9 @@ class TicketSlaBreachedEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
+    target: Literal["first_reply", "next_reply", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6483,7 +6563,7 @@ class TicketSlaDueSoonEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6499,9 +6579,9 @@ class TicketSlaDueSoonEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
+    target: Literal["first_reply", "next_reply", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6546,7 +6626,7 @@ class TicketStatusChangedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6608,7 +6688,7 @@ class TicketUnanswered24hEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6758,14 +6838,14 @@ class ToWebhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Track(Model):
+class TrackAnswer(Model):
     """The event was taken."""
 
     #: The event `event.tracked`, in `GET /v1/events` and in webhooks.
     event_id: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Track:
+    def from_data(cls, data: Mapping[str, Any]) -> TrackAnswer:
         return cls(
             event_id=data["event_id"],
             raw=data,
@@ -6799,7 +6879,7 @@ class Trigger(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage(Model):
+class UsageAnswer(Model):
     """What was done of an operation and what it cost."""
 
     #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
@@ -6811,7 +6891,7 @@ class Usage(Model):
     credits: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Usage:
+    def from_data(cls, data: Mapping[str, Any]) -> UsageAnswer:
         return cls(
             operation=data["operation"],
             quantity=data["quantity"],
@@ -6827,7 +6907,7 @@ class VariantFigures(Model):
     #: The variant's name; by default A, B, C, D by place.
     name: str
     #: The message; of a template, the text at the time of the request.
-    message: MailingMessage
+    message: MailingMessageAnswer
     #: Recipients whose messenger accepted the message.
     sent: int
     #: Recipients who did not get it, including those of `unknown`.
@@ -6848,7 +6928,7 @@ class VariantFigures(Model):
     def from_data(cls, data: Mapping[str, Any]) -> VariantFigures:
         return cls(
             name=data["name"],
-            message=MailingMessage.from_data(data["message"]),
+            message=MailingMessageAnswer.from_data(data["message"]),
             sent=data["sent"],
             failed=data["failed"],
             unknown=data["unknown"],
@@ -6882,7 +6962,7 @@ class VerifiedContact(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify(Model):
+class VerifyAnswer(Model):
     """Who signed in."""
 
     #: A person on one channel of the project.
@@ -6895,7 +6975,7 @@ class Verify(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -6911,7 +6991,7 @@ class Verify(Model):
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Verify:
+    def from_data(cls, data: Mapping[str, Any]) -> VerifyAnswer:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -6929,7 +7009,7 @@ class Verify(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyOtp(Model):
+class VerifyOtpAnswer(Model):
     """The subscriber who entered the correct code."""
 
     #: Always true: a wrong code is an error.
@@ -6948,7 +7028,7 @@ class VerifyOtp(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -6959,7 +7039,7 @@ class VerifyOtp(Model):
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> VerifyOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> VerifyOtpAnswer:
         return cls(
             verified=data["verified"],
             otp_id=data["otp_id"],
@@ -6977,7 +7057,7 @@ class VerifyOtp(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Viewer(Model):
+class ViewerAnswer(Model):
     """Somebody who has the ticket open."""
 
     #: The member; null for an owner who has not become one yet.
@@ -6988,7 +7068,7 @@ class Viewer(Model):
     seen_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Viewer:
+    def from_data(cls, data: Mapping[str, Any]) -> ViewerAnswer:
         return cls(
             member_id=data.get("member_id"),
             typing=data["typing"],
@@ -6998,7 +7078,22 @@ class Viewer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Webhook(Model):
+class ViewerList(Model):
+    """Who has a ticket open, last seen first."""
+
+    #: Those who were seen there just now.
+    data: list[ViewerAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ViewerList:
+        return cls(
+            data=[ViewerAnswer.from_data(each) for each in data["data"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookAnswer(Model):
     """A webhook as the API shows it."""
 
     #: The webhook's id.
@@ -7022,7 +7117,7 @@ class Webhook(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Webhook:
+    def from_data(cls, data: Mapping[str, Any]) -> WebhookAnswer:
         return cls(
             webhook_id=data["webhook_id"],
             url=data["url"],
@@ -7105,7 +7200,7 @@ class When(Model):
     #: The subscriber has granted it.
     permission: str | None
     #: The subscriber reads this language.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The subscriber uses this messenger, by the name of its channel.
     channel: str | None
     #: An attribute of the subscriber has a value.
@@ -7120,5 +7215,100 @@ class When(Model):
             lang=data.get("lang"),
             channel=data.get("channel"),
             attribute=optional(data.get("attribute"), AttributeIs.from_data),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeTicketAnswer(Model):
+    """A ticket with a page of its messages and notes."""
+
+    #: The ticket's id.
+    ticket_id: str
+    #: The ticket's number in its project, from 1, for people.
+    number: int
+    #: What it is about.
+    subject: str
+    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
+    #: next message; `closed`.
+    status: Literal["open", "pending", "snoozed", "closed"]
+    #: How urgent it is.
+    priority: Literal["low", "normal", "high", "urgent"]
+    #: Channel of the customer; `virtual` for one without a messenger.
+    channel: str
+    #: The customer; null for one without a messenger.
+    subscriber_id: str | None
+    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
+    customer_name: str
+    #: Email address that was given for a customer without a messenger; else empty.
+    customer_email: str
+    #: The member who handles the ticket; null while it is unassigned.
+    assignee_id: str | None
+    #: Labels for agents.
+    tags: list[str]
+    #: How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for
+    #: it, as `form`.
+    source: str
+    #: What it was opened for, as the id of a form's submission; null if it came by message or API.
+    source_id: str | None
+    #: When it was opened.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+    #: When the customer or an agent wrote last; notes do not count.
+    last_message_at: str
+    #: When the customer began to wait for an answer; null if they do not wait.
+    waiting_since: str | None
+    #: When it is open again; null unless it is snoozed.
+    snoozed_until: str | None
+    #: When it was last closed; null while it is not.
+    closed_at: str | None
+    #: Seconds from its opening to the first reply of an agent; null before.
+    first_response_seconds: int | None
+    #: Seconds from its opening to the last closing; null while it is not closed.
+    resolution_seconds: int | None
+    #: The customer's rating, 1-5, of which 5 is best; null if they gave none.
+    csat_score: int | None
+    #: What they added to it; null for nothing.
+    csat_comment: str | None
+    #: When the first of its service level targets is missed, or was; null while none runs.
+    due_at: str | None
+    #: Id of the ticket that goes on in its place; null unless it was merged.
+    merged_into: str | None
+    #: Its messages and notes, newest first.
+    messages: EntryPage
+    #: Its service level targets; without those that it never had.
+    sla: list[SlaClockAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> WholeTicketAnswer:
+        return cls(
+            ticket_id=data["ticket_id"],
+            number=data["number"],
+            subject=data["subject"],
+            status=data["status"],
+            priority=data["priority"],
+            channel=data["channel"],
+            subscriber_id=data.get("subscriber_id"),
+            customer_name=data["customer_name"],
+            customer_email=data["customer_email"],
+            assignee_id=data.get("assignee_id"),
+            tags=data["tags"],
+            source=data["source"],
+            source_id=data.get("source_id"),
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            last_message_at=data["last_message_at"],
+            waiting_since=data.get("waiting_since"),
+            snoozed_until=data.get("snoozed_until"),
+            closed_at=data.get("closed_at"),
+            first_response_seconds=data.get("first_response_seconds"),
+            resolution_seconds=data.get("resolution_seconds"),
+            csat_score=data.get("csat_score"),
+            csat_comment=data.get("csat_comment"),
+            due_at=data.get("due_at"),
+            merged_into=data.get("merged_into"),
+            messages=EntryPage.from_data(data["messages"]),
+            sla=[SlaClockAnswer.from_data(each) for each in data["sla"]],
             raw=data,
         )

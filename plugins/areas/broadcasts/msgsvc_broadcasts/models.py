@@ -114,7 +114,7 @@ class BroadcastBody(MailingMessage):
         None, description="How `variants` are compared; the defaults if it is left out."
     )
     audience: Audience = Field(description="Who gets it.")
-    route: str | None = Field(None, description=ROUTE, examples=[ROUTE_ID])
+    route_id: str | None = Field(None, description=ROUTE, examples=[ROUTE_ID])
     send_at: MomentMs | None = Field(
         None,
         description="When it starts; left out: at once. A time in the past is refused.",
@@ -351,7 +351,7 @@ class BroadcastAnswer(ResponseModel):
     audience: AudienceAnswer = Field(
         description="Who gets it.", examples=[{"tags_any": [examples.TAG], "langs": ["en"]}]
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         description="The route by which each person is reached; null for the channel of each subscriber.",
         examples=[None],
     )
@@ -406,7 +406,7 @@ class BroadcastAnswer(ResponseModel):
             eta_seconds=mailing.eta_seconds(now_ms),
             error=mailing.error,
             audience=mailing.shown_audience,
-            route=mailing.route_id,
+            route_id=mailing.route_id,
             messages_per_minute=mailing.per_minute,
             metadata=mailing.metadata,
             resend_of=mailing.resend_of,
@@ -440,7 +440,7 @@ class RecipientAnswer(ResponseModel):
     subscriber_id: SubscriberId
     channel: str | None = Field(
         description="The channel of the route by which they were reached, or were tried last; null without a"
-        " `route`.",
+        " `route_id`.",
         examples=[None],
     )
     status: RecipientStatus = Field(

@@ -41,7 +41,7 @@ class Broadcasts:
             name=body.name,
             experiment=body.to_experiment(),
             tracks_links=project.link_tracking,
-            route_id=body.route,
+            route_id=body.route_id,
         )
         if body.dry_run:
             counted = await self._mailings.count(tx, project_id, new)

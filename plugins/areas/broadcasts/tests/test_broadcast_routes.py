@@ -113,15 +113,15 @@ async def test_each_person_gets_it_once_by_the_first_channel_that_they_have(town
 
     answer = await town.client.post(
         "/v1/broadcast",
-        json={"audience": {"all": True}, "route": route, "text": "Hi", "dry_run": True},
+        json={"audience": {"all": True}, "route_id": route, "text": "Hi", "dry_run": True},
     )
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     done = await ended(town.client, job_id)
     await settled(town.service)
 
     assert answer.json()["total"] == 5
     assert town.reached() == {"a": ["1", "2"], "b": ["3", "5"], "c": ["4"]}
-    assert (counts(done), done["route"]) == ((5, 0, 0, 5), route)
+    assert (counts(done), done["route_id"]) == ((5, 0, 0, 5), route)
     listed = await recipients(town.client, job_id)
     assert {(each["channel"], each["status"]) for each in listed} == {
         ("messenger_a", "sent"),
@@ -139,7 +139,7 @@ async def test_whom_a_channel_does_not_reach_gets_it_by_the_next_one(town: Town)
     town.refuse("b", "3", reason=Reason.USER_BLOCKED_BOT)
     route = await town.route()
 
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     done = await ended(town.client, job_id)
     await settled(town.service)
 
@@ -156,7 +156,7 @@ async def test_whom_a_channel_does_not_reach_gets_it_by_the_next_one(town: Town)
         ("messenger_b", "failed", "user_blocked_bot"),
         ("messenger_c", "sent", None),
     ]
-    assert (last["route"], last["job_id"]) == (route, job_id)
+    assert (last["route_id"], last["job_id"]) == (route, job_id)
     # Whoever has blocked a bot is unsubscribed there, and stays so.
     blocked = (await town.client.get("/v1/subscribers/sub_b0000003")).json()
     assert blocked["status"] == "blocked"
@@ -168,7 +168,7 @@ async def test_who_is_reached_by_no_channel_has_failed_with_the_reasons_of_all(t
     town.refuse("b")
     route = await town.route()
 
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     done = await ended(town.client, job_id)
 
     assert counts(done) == (0, 1, 0, 1)
@@ -186,7 +186,7 @@ async def test_a_person_is_meant_by_any_subscriber_and_left_out_by_any(town: Tow
     route = await town.route()
 
     audience = {"tags_any": ["vip"], "tags_none": ["staff"]}
-    done = await ended(town.client, await take(town.client, route=route, audience=audience))
+    done = await ended(town.client, await take(town.client, route_id=route, audience=audience))
 
     assert town.reached() == {"a": ["1", "2"], "b": [], "c": []}
     assert counts(done) == (2, 0, 0, 2)
@@ -199,7 +199,7 @@ async def test_who_has_left_one_channel_is_reached_by_another(town: Town) -> Non
     route = await town.route()
 
     audience = {"subscriber_ids": ["sub_a0000001", "sub_a0000002"]}
-    done = await ended(town.client, await take(town.client, route=route, audience=audience))
+    done = await ended(town.client, await take(town.client, route_id=route, audience=audience))
 
     assert town.reached() == {"a": [], "b": ["1"], "c": []}
     assert counts(done) == (1, 0, 0, 1)
@@ -212,7 +212,7 @@ async def test_a_step_outside_its_hours_is_passed_over(town: Town, clock: FakeCl
     hours = {"from": f"{(hour + 2) % 24:02}:00", "to": f"{(hour + 3) % 24:02}:00"}
     route = await town.route({"hours": hours}, {}, letters="ab")
 
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     done = await ended(town.client, job_id)
 
     assert town.reached() == {"a": [], "b": ["1"], "c": []}
@@ -227,7 +227,7 @@ async def test_patience_with_a_channel_that_asks_to_wait_ends(town: Town) -> Non
     town.channel("a").failures = [wait]
     route = await town.route({"within_seconds": 60}, {}, letters="ab")
 
-    done = await ended(town.client, await take(town.client, route=route))
+    done = await ended(town.client, await take(town.client, route_id=route))
 
     assert town.reached() == {"a": [], "b": ["1"], "c": []}
     assert counts(done) == (1, 0, 0, 1)
@@ -242,7 +242,7 @@ async def test_an_unknown_outcome_goes_on_only_if_the_step_says_so(
     town.channel("a").failures = [lost]
     route = await town.route({"on_unknown": on_unknown}, {}, letters="ab")
 
-    done = await ended(town.client, await take(town.client, route=route))
+    done = await ended(town.client, await take(town.client, route_id=route))
 
     assert town.reached()["b"] == expected
     assert (done["sent"], done["unknown"]) == (len(expected), 1 - len(expected))
@@ -252,7 +252,7 @@ async def test_a_pause_stops_those_who_are_to_go_on_too(town: Town) -> None:
     await town.people("ab", range(30))
     town.refuse("a")
     route = await town.route(letters="ab")
-    job_id = await take(town.client, route=route, messages_per_minute=60)
+    job_id = await take(town.client, route_id=route, messages_per_minute=60)
     answer = await town.client.post(f"/v1/broadcast/{job_id}/pause")
     assert answer.status_code == 200, answer.text
     await settled(town.service)
@@ -275,7 +275,7 @@ async def test_nobody_waits_for_a_stopped_bot_who_has_another(town: Town, clock:
     town.channel("a").failures = [banned] * 20
     route = await town.route(letters="ab")
 
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     await settled(town.service)
     clock.advance(WATCH_S)
     await settled(town.service)
@@ -302,7 +302,7 @@ async def test_people_go_on_from_a_channel_that_has_made_no_calls_for_long(
     town.service.get(OutboundGates).outage_changed(channel.key)
     # Without `within_seconds`, people wait for the messenger for as long as a message may.
     route = await town.route(letters="ab")
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     await settled(town.service)
     clock.advance(23 * 3600)
     await settled(town.service)
@@ -327,7 +327,7 @@ async def test_nobody_waits_for_a_bot_whose_messenger_asks_for_more_time_than_th
     town.channel("a").failures = [wait] * 20
     route = await town.route({"within_seconds": 10}, {}, letters="ab")
 
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     await settled(town.service)
     clock.advance(WATCH_S)
     await settled(town.service)
@@ -346,7 +346,7 @@ async def test_a_bot_that_is_asked_to_wait_for_less_than_the_step_has_is_waited_
     town.channel("a").failures = [wait]
     route = await town.route({"within_seconds": 60}, {}, letters="ab")
 
-    await take(town.client, route=route)
+    await take(town.client, route_id=route)
     await settled(town.service)
     clock.advance(WATCH_S)
     await settled(town.service)
@@ -363,7 +363,7 @@ async def test_a_variant_goes_along_with_the_person(town: Town) -> None:
     route = await town.route(letters="ab")
     body = {
         "audience": {"all": True},
-        "route": route,
+        "route_id": route,
         "variants": [{"text": "A"}, {"text": "B"}],
         "experiment": {"share_percent": 100},
     }
@@ -382,7 +382,7 @@ async def test_a_variant_goes_along_with_the_person(town: Town) -> None:
     ("body", "field"),
     [
         ({"audience": {"channels": ["messenger_a"]}}, "audience.channels"),
-        ({"route": "waits"}, "route"),
+        ({"route_id": "waits"}, "route_id"),
     ],
 )
 async def test_what_an_audience_can_not_go_by_is_refused(
@@ -390,10 +390,10 @@ async def test_what_an_audience_can_not_go_by_is_refused(
 ) -> None:
     waits = await town.route({"until": "answered", "within_seconds": 60}, {}, letters="ab")
     plain = await town.route()
-    route = waits if body.get("route") == "waits" else plain
+    route = waits if body.get("route_id") == "waits" else plain
 
     answer = await town.client.post(
-        "/v1/broadcast", json={"audience": {"all": True}, "text": "Hi", **body, "route": route}
+        "/v1/broadcast", json={"audience": {"all": True}, "text": "Hi", **body, "route_id": route}
     )
 
     assert answer.status_code == 400, answer.text
@@ -402,11 +402,11 @@ async def test_what_an_audience_can_not_go_by_is_refused(
 
 async def test_an_unknown_route_is_named(client: httpx2.AsyncClient) -> None:
     answer = await client.post(
-        "/v1/broadcast", json={"audience": {"all": True}, "text": "Hi", "route": "rte_none"}
+        "/v1/broadcast", json={"audience": {"all": True}, "text": "Hi", "route_id": "rte_none"}
     )
 
     assert answer.status_code == 404
-    assert answer.json()["error"].startswith("route: ")
+    assert answer.json()["error"].startswith("route_id: ")
 
 
 async def has_lock_waiters(db: Database) -> bool:
@@ -426,7 +426,7 @@ async def test_whoever_waits_for_a_mailing_sees_whom_the_holder_has_just_claimed
     town: Town,
 ) -> None:
     await town.people("ab", range(3))
-    job_id = await take(town.client, route=await town.route(letters="ab"))
+    job_id = await take(town.client, route_id=await town.route(letters="ab"))
     await ended(town.client, job_id)
     db, key = town.service.db, (town.tenant.project.project_id, job_id)
 
@@ -453,7 +453,7 @@ async def test_a_resume_during_a_look_leaves_the_mailing_with_its_watch(
     await town.people("ab", range(3))
     town.channel("a").failures = [DeliveryError(Reason.BOT_BANNED, "Unauthorized")] * 20
     town.channel("b").failures = [DeliveryError(Reason.BOT_BANNED, "Unauthorized")] * 20
-    job_id = await take(town.client, route=await town.route(letters="ab"))
+    job_id = await take(town.client, route_id=await town.route(letters="ab"))
     await settled(town.service)
     answer = await town.client.post(f"/v1/broadcast/{job_id}/pause")
     assert answer.status_code == 200, answer.text
@@ -485,7 +485,7 @@ async def test_who_has_no_other_channel_waits_longer_than_the_patience(
     wait = DeliveryError(Reason.RATE_LIMITED, "slow down", retry_after_s=61, scope="chat")
     town.channel("a").failures = [wait, wait]
     route = await town.route({"within_seconds": 60}, {}, letters="ab")
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     await settled(town.service)
     waiting = await shown(town.client, job_id)
     clock.advance(62)
@@ -507,7 +507,7 @@ async def test_after_a_cancel_nobody_goes_on_and_what_may_have_arrived_is_told(t
 
     town.channel("a").send = cancelled  # type: ignore[method-assign] # a cancel meanwhile
     route = await town.route({"on_unknown": "continue"}, {}, letters="ab")
-    job["id"] = await take(town.client, route=route)
+    job["id"] = await take(town.client, route_id=route)
     done = await ended(town.client, job["id"])
     await settled(town.service)
 
@@ -529,7 +529,7 @@ async def test_who_moves_to_a_channel_is_called_although_its_others_wait(
     }
     town.channel("b").failures = [slow[900]]
     town.channel("a").failures = [slow[30], DeliveryError(Reason.INVALID_MESSAGE, "no")]
-    job_id = await take(town.client, route=await town.route(letters="ab"))
+    job_id = await take(town.client, route_id=await town.route(letters="ab"))
     await settled(town.service)
     before = town.reached()["b"]
     clock.advance(31)
@@ -549,7 +549,7 @@ async def test_the_time_of_a_later_step_begins_with_its_first_attempt(
     ]
     route = await town.route({}, {"within_seconds": 60}, {}, letters="abc")
     # The pace lets the next call be made after a minute.
-    job_id = await take(town.client, route=route, messages_per_minute=1)
+    job_id = await take(town.client, route_id=route, messages_per_minute=1)
     await settled(town.service)
     for _ in range(20):
         clock.advance(10)
@@ -566,7 +566,7 @@ async def test_resending_the_unknown_goes_where_nobody_knows(town: Town) -> None
     town.channel("a").failures = [lost]
     town.channel("b").failures = [DeliveryError(Reason.INVALID_MESSAGE, "no such thing")]
     route = await town.route({"on_unknown": "continue"}, {}, letters="ab")
-    job_id = await take(town.client, route=route)
+    job_id = await take(town.client, route_id=route)
     done = await ended(town.client, job_id)
     [recipient] = await recipients(town.client, job_id)
     message = (await town.client.get(f"/v1/messages/{recipient['message_id']}")).json()
@@ -589,7 +589,7 @@ async def test_a_look_that_moves_nobody_is_short_and_the_next_goes_on_behind_it(
     await town.people("ab", range(10))
     slow = DeliveryError(Reason.RATE_LIMITED, "slow", retry_after_s=60, scope="bot")
     town.channel("a").failures = [slow] * 10
-    job_id = await take(town.client, route=await town.route(letters="ab"))
+    job_id = await take(town.client, route_id=await town.route(letters="ab"))
     await settled(town.service)
     async with town.service.db.transaction() as tx:
         for number in range(1, 9):
@@ -618,7 +618,7 @@ async def test_the_page_of_a_broadcast_tells_how_many_each_channel_reached(
     town = Town(service, tenant)
     await town.people("ab", [1, 2, 3])
     town.refuse("a", "3")
-    job_id = await take(tenant.client, route=await town.route(letters="ab"))
+    job_id = await take(tenant.client, route_id=await town.route(letters="ab"))
     await ended(tenant.client, job_id)
 
     owner = await visitor(service, tenant.project.project_id)

@@ -281,7 +281,7 @@ async def test_a_message_by_a_route_shows_its_steps_and_what_was_reported(
     async with service.db.transaction() as tx:
         route = await service.get(Routes).create(tx, owner.project_id, body)
     message = await service.messages.send(
-        owner.project_id, external_id="crm-1", route=route.route_id, text="Hi"
+        owner.project_id, external_id="crm-1", route_id=route.route_id, text="Hi"
     )
     await settled(service)
     at = f"/messages/{message.message_id}"

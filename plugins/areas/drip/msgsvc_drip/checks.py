@@ -45,8 +45,8 @@ class DefinitionChecks:
         for number, step in enumerate(definition.steps):
             try:
                 names = None
-                if step.route is not None:
-                    names = await self._channels_of_route(tx, project_id, step.route)
+                if step.route_id is not None:
+                    names = await self._channels_of_route(tx, project_id, step.route_id)
                 await self._check_message(tx, project_id, step.message, names)
                 if step.when is not None:
                     await self._check_when(tx, project_id, step.when)
@@ -64,7 +64,7 @@ class DefinitionChecks:
         try:
             route = await self._routes.get(tx, project_id, route_id)
         except NotFound as error:
-            raise error.at("route") from None
+            raise error.at("route_id") from None
         return {step.channel for step in route.steps}
 
     async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:

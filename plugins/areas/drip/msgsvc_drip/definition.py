@@ -206,7 +206,7 @@ class Step(RequestModel):
         description="`HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.",
         examples=["10:00"],
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="Id of a route of `POST /v1/routes`: the person, with all subscribers of their"
         " `external_id`, is tried on its channels in their order. Without one, the step goes to the"

@@ -94,10 +94,10 @@ class Planner:
         """Who gets the steps that name a route, by the numbers of their plans."""
         routed = {
             number: RoutedStep(
-                plan.move.row, plan.subscriber, plan.step.route, plan.step.message.permission
+                plan.move.row, plan.subscriber, plan.step.route_id, plan.step.message.permission
             )
             for number, plan in enumerate(plans)
-            if plan.step is not None and plan.step.route is not None
+            if plan.step is not None and plan.step.route_id is not None
         }
         found = await self._receivers.find(list(routed.values()), now_ms)
         return dict(zip(routed, found, strict=True))

@@ -64,7 +64,11 @@ async def test_a_step_goes_by_its_route_in_the_language_of_that_channel(shop: Sh
     person = await on_both(shop)
     route = await route_of(shop, "messenger_b", "messenger_a")
     steps = [
-        {"delay": {"hours": 1}, "message": {"text": {"en": "Hi", "ru": "Привет"}}, "route": route},
+        {
+            "delay": {"hours": 1},
+            "message": {"text": {"en": "Hi", "ru": "Привет"}},
+            "route_id": route,
+        },
         {"delay": {"hours": 1}, "message": {"text": "two"}},
     ]
     drip_id = await shop.chain(steps=steps)
@@ -74,7 +78,7 @@ async def test_a_step_goes_by_its_route_in_the_language_of_that_channel(shop: Sh
     assert await shop.after(HOUR) == []
     assert other(shop).texts == ["Привет"]
     assert await shop.after(HOUR) == ["two"]
-    assert shown["steps"][0]["route"] == route
+    assert shown["steps"][0]["route_id"] == route
 
 
 async def test_a_step_goes_on_along_its_route(shop: Shop) -> None:
@@ -82,7 +86,7 @@ async def test_a_step_goes_on_along_its_route(shop: Shop) -> None:
     route = await route_of(shop, "messenger_b", "messenger_a")
     other(shop).failures = [DeliveryError(Reason.INVALID_MESSAGE, "no such thing")]
     drip_id = await shop.chain(
-        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": route}]
+        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": route}]
     )
     await shop.enroll(drip_id, person)
 
@@ -95,7 +99,7 @@ async def test_a_step_by_a_deleted_route_is_skipped_and_says_why(shop: Shop) -> 
     person = await on_both(shop)
     route = await route_of(shop, "messenger_b")
     drip_id = await shop.chain(
-        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": route}]
+        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": route}]
     )
     await shop.enroll(drip_id, person)
     await shop.client.delete(f"/v1/routes/{route}")
@@ -110,7 +114,7 @@ async def test_a_person_who_is_enrolled_twice_gets_a_routed_step_once(shop: Shop
     """Also the last one, though the first enrollment may have ended by then."""
     person = await on_both(shop)
     route = await route_of(shop, "messenger_b", "messenger_a")
-    step = {"delay": {"hours": 1}, "route": route}
+    step = {"delay": {"hours": 1}, "route_id": route}
     steps = [{**step, "message": {"text": text}} for text in ("one", "two")]
     drip_id = await shop.chain(steps=steps)
     first = await shop.enroll(drip_id, person)
@@ -132,7 +136,7 @@ async def test_the_second_enrollment_goes_on_alone_if_the_first_is_cancelled(sho
     person = await on_both(shop)
     route = await route_of(shop, "messenger_b", "messenger_a")
     drip_id = await shop.chain(
-        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": route}]
+        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": route}]
     )
     first = await shop.enroll(drip_id, person)
     await shop.enroll(drip_id, "sub_other")
@@ -143,12 +147,12 @@ async def test_the_second_enrollment_goes_on_alone_if_the_first_is_cancelled(sho
 
 
 async def test_a_campaign_with_an_unknown_route_is_refused(shop: Shop) -> None:
-    step = {"delay": {"hours": 1}, "message": {"text": "Hi"}, "route": "rte_none"}
+    step = {"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": "rte_none"}
     body = {"name": "New", "trigger": {"on": "manual"}, "steps": [step]}
     answer = await shop.client.post("/v1/drips", json=body)
 
     assert answer.status_code == 404, answer.text
-    assert answer.json()["error"].startswith("steps[0]: route: ")
+    assert answer.json()["error"].startswith("steps[0]: route_id: ")
 
 
 async def test_a_step_that_no_channel_of_its_route_carries_is_refused(shop: Shop) -> None:
@@ -157,7 +161,7 @@ async def test_a_step_that_no_channel_of_its_route_carries_is_refused(shop: Shop
     step: dict[str, Any] = {"delay": {"hours": 1}, "message": {"text": "Hello"}}
     body = {"name": "New", "trigger": {"on": "manual"}, "steps": [step]}
     by_any = await shop.client.post("/v1/drips", json=body)
-    step["route"] = await route_of(shop, "messenger_b")
+    step["route_id"] = await route_of(shop, "messenger_b")
     refused = await shop.client.post("/v1/drips", json={**body, "name": "Other"})
 
     assert by_any.status_code == 201

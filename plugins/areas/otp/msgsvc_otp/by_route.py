@@ -91,9 +91,9 @@ class CodeRoutes:
         Raises `NotFound` for an unknown route, the errors of an unknown subscriber, and `Conflict` if no step
         reaches them now.
         """
-        assert body.route is not None
+        assert body.route_id is not None
         project_id = request.project_id
-        route = await self._routes.get(tx, project_id, body.route)
+        route = await self._routes.get(tx, project_id, body.route_id)
         everywhere = await self._subscribers.list_recipients(
             project_id, subscriber_id=body.subscriber_id, external_id=body.external_id, tx=tx
         )
@@ -116,7 +116,7 @@ class CodeRoutes:
             reasons = (f"{each.channel} ({each.reason})" for each in choice.skipped)
             raise Conflict(
                 "no step of the route reaches this person now: {reasons}",
-                field="route",
+                field="route_id",
                 reasons=", ".join(reasons),
             )
         column = steps_to_column(route.steps)

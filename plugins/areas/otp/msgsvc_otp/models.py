@@ -193,7 +193,7 @@ class SendOtpBody(Terms):
                 {"subscriber_id": examples.SUBSCRIBER_ID},
                 {"external_id": examples.EXTERNAL_ID, "purpose": "payment", "ttl_minutes": 2},
                 {"channel": "email", "address": "ann@example.com"},
-                {"external_id": examples.EXTERNAL_ID, "route": ROUTE_ID},
+                {"external_id": examples.EXTERNAL_ID, "route_id": ROUTE_ID},
             ]
         }
     )
@@ -206,7 +206,7 @@ class SendOtpBody(Terms):
         description="Email address or phone number instead, on the `channel` where people are known by one."
         " Whoever is not known there is added and gets no other messages.",
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="Id of a route: the same code is sent by its steps one after another, until it is given."
         " In place of `channel` and `address`.",
@@ -223,11 +223,11 @@ class SendOtpBody(Terms):
     @model_validator(mode="after")
     def _one_way(self) -> "SendOtpBody":
         """With `route`: neither `channel` nor `address`."""
-        if self.route is not None:
+        if self.route_id is not None:
             for name in ("channel", "address"):
                 if getattr(self, name) is not None:
                     raise wrong_field(
-                        name, "can't stand beside route, whose steps name the channels"
+                        name, "can't stand beside route_id, whose steps name the channels"
                     )
         return self
 
@@ -235,7 +235,7 @@ class SendOtpBody(Terms):
 class SendOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
-    leave_out_none = frozenset({"url", "route"})
+    leave_out_none = frozenset({"url", "route_id"})
 
     otp_id: OtpId = Field(description="Names the code when it is verified, and its status.")
     expires_at: Time = Field(description="When the code stops working.", examples=[EXPIRES_AT])
@@ -245,7 +245,7 @@ class SendOtpAnswer(ResponseModel):
         " codes.",
         examples=[PAGE_URL],
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="The route that it is sent by; absent for a code to one channel.",
         examples=[ROUTE_ID],
@@ -358,7 +358,7 @@ class VerifyOtpAnswer(ResponseModel):
 class OtpAnswer(ResponseModel):
     """State of a code."""
 
-    leave_out_none = frozenset({"route"})
+    leave_out_none = frozenset({"route_id"})
 
     otp_id: OtpId
     status: Status = Field(
@@ -380,7 +380,7 @@ class OtpAnswer(ResponseModel):
         " out before it could be sent. Null if nothing of that happened.",
         examples=[None],
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="The route that it is sent by; absent for a code to one channel.",
         examples=[ROUTE_ID],
@@ -400,7 +400,7 @@ class OtpAnswer(ResponseModel):
             subscriber_id=code.subscriber_id,
             attempts_left=code.attempts_left,
             reason=code.reason,
-            route=code.route_id,
+            route_id=code.route_id,
             created_at=to_rfc3339(code.created_at_ms),
             expires_at=to_rfc3339(code.expires_at_ms),
         )

@@ -55,7 +55,7 @@ async def send_otp(
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
 
-    With `route` the same code goes to the first channel of the route that reaches the person, at once to the
+    With `route_id` the same code goes to the first channel of the route that reaches the person, at once to the
     next one if that fails, and to the next one too if the code was not given within the step's
     `within_seconds`.
 
@@ -72,7 +72,7 @@ async def send_otp(
         otp_id=code.otp_id,
         expires_at=to_rfc3339(code.expires_at_ms),
         url=url,
-        route=code.route_id,
+        route_id=code.route_id,
     )
 
 

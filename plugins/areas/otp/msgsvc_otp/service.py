@@ -77,7 +77,7 @@ class OneTimeCodes:
         `Conflict` if none of its steps reaches the person now.
         """
         request = self._new(project_id, body, channel=body.channel)
-        if body.route is not None:
+        if body.route_id is not None:
             return await self._send_by_route(tx, request, body)
         subscriber_id = await self._recipient(tx, project_id, body)
         # Before anything is written: an erasure holds the person, and then waits for their codes.
@@ -103,7 +103,7 @@ class OneTimeCodes:
         terms = code.terms()
         if code.route_id is not None:
             try:
-                by_route = SendOtpBody.model_validate({**terms, "route": code.route_id})
+                by_route = SendOtpBody.model_validate({**terms, "route_id": code.route_id})
                 return await self.send(tx, code.project_id, by_route)
             except NotFound:
                 pass

@@ -52,7 +52,7 @@ async def ask(client: httpx2.AsyncClient, service: Service, ids: list[str]) -> A
         assert made.status_code in {201, 409}, made.text
         route_id = next(each["route_id"] for each in routes if each["name"] == name)
         answer = await client.post(
-            "/v1/otp/send", json={"external_id": "ann", "route": route_id, **body}
+            "/v1/otp/send", json={"external_id": "ann", "route_id": route_id, **body}
         )
         await settled(service)
         return answer
@@ -102,12 +102,12 @@ async def test_the_same_code_goes_to_the_next_channel_after_the_step_s_time(
     await wait(service, clock, 2)
 
     assert answer.status_code == 202
-    assert answer.json()["route"].startswith("rte_")
+    assert answer.json()["route_id"].startswith("rte_")
     assert before == (1, 0)
     assert (number(ann), number(ann_b)) == (1, 1)
     assert ann.code == ann_b.code
     assert (await shown(client, otp_id))["subscriber_id"] == ids[1]
-    assert (await shown(client, otp_id))["route"] == answer.json()["route"]
+    assert (await shown(client, otp_id))["route_id"] == answer.json()["route_id"]
     assert is_kept
     assert await sealed(service, otp_id) is None
     assert await seen() == [("otp.sent", 3), ("otp.sent", 3)]
@@ -256,7 +256,7 @@ async def test_an_address_is_verified_by_a_code_that_went_out_there_alone(
     other = await ann_b.subscribe(client)
     await client.patch(f"/v1/subscribers/{other}", json={"external_id": "ann"})
     route = await client.post("/v1/routes", json={"name": "Codes", "steps": STEPS})
-    asked = {"external_id": "ann", "route": route.json()["route_id"]}
+    asked = {"external_id": "ann", "route_id": route.json()["route_id"]}
     await client.post("/v1/otp/send", json=asked)
     await settled(service)
     await wait(service, clock, seconds)
@@ -288,7 +288,7 @@ async def test_an_address_that_did_not_get_the_code_is_not_verified(
     steps = [{"channel": B, "within_seconds": 60}, {"channel": A}]
     route = await client.post("/v1/routes", json={"name": "Codes", "steps": steps})
     await client.post(
-        "/v1/otp/send", json={"external_id": "ann", "route": route.json()["route_id"]}
+        "/v1/otp/send", json={"external_id": "ann", "route_id": route.json()["route_id"]}
     )
     await settled(service)
     channel.failures = [DeliveryError(Reason.INVALID_MESSAGE, "no such mailbox")]
@@ -351,7 +351,7 @@ async def test_erasing_one_subscriber_leaves_the_code_of_the_others(
 async def test_a_route_that_is_changed_or_deleted_is_still_gone_to_its_end(
     client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann_b: Person, ask: Ask
 ) -> None:
-    route_id = (await ask()).json()["route"]
+    route_id = (await ask()).json()["route_id"]
 
     await client.delete(f"/v1/routes/{route_id}")
     await wait(service, clock, 61)
@@ -370,7 +370,7 @@ async def test_a_route_stands_beside_no_channel(ask: Ask, other: dict[str, str])
 async def test_a_route_of_nobody_is_not_found(
     client: httpx2.AsyncClient, ids: list[str], ask: Ask
 ) -> None:
-    unknown = {"external_id": "ann", "route": "rte_0000000000000000000000"}
+    unknown = {"external_id": "ann", "route_id": "rte_0000000000000000000000"}
     nobody = await ask(external_id="nobody")
 
     assert refusal(await client.post("/v1/otp/send", json=unknown)) == (404, "not_found")

@@ -119,8 +119,8 @@ async def test_a_code_is_sent_by_a_route_and_shows_by_which_step_it_went(make_se
     service.channels["messenger_a"].failures.append(DeliveryError(Reason.INVALID_MESSAGE, "no"))
     form = await owner.get("/codes")
     typed = {"who": "ann-1", "purpose": "login"}
-    unknown = await owner.post("/codes", {**typed, "route": "rte_unknown"})
-    sent = await owner.post("/codes", {**typed, "route": route.route_id})
+    unknown = await owner.post("/codes", {**typed, "route_id": "rte_unknown"})
+    sent = await owner.post("/codes", {**typed, "route_id": route.route_id})
     await settled(service)
     shown = await owner.get(sent.headers["location"])
     async with service.db.transaction() as tx:
@@ -128,7 +128,7 @@ async def test_a_code_is_sent_by_a_route_and_shows_by_which_step_it_went(make_se
     gone = await owner.get(sent.headers["location"])
     await owner.client.aclose()
 
-    assert 'name="route"' not in none.text
+    assert 'name="route_id"' not in none.text
     assert f'value="{route.route_id}"' in form.text
     assert unknown.status_code == 404
     assert f"/routes/{route.route_id}" in shown.text

@@ -88,10 +88,10 @@ class Record:
     last_run_at_ms: int | None = None
 
     @property
-    def route(self) -> str | None:
+    def route_id(self) -> str | None:
         """The route of the message."""
-        route: str | None = self.message.get("route")
-        return route
+        route_id: str | None = self.message.get("route_id")
+        return route_id
 
     @property
     def shown_audience(self) -> dict[str, Any] | None:
@@ -143,7 +143,7 @@ class MessageBody(MailingMessage):
         None,
         description="In place of one subscriber: everybody who meets these filters at its time.",
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="Id of a route of `POST /v1/routes`: at its time, the person who is named by"
         " `external_id`, or each person of the `audience`, is tried on its channels in their order.",
@@ -152,16 +152,16 @@ class MessageBody(MailingMessage):
 
     @model_validator(mode="after")
     def _people_by_route(self) -> "MessageBody":
-        """With `route`: `external_id`, and neither `channel` nor `subscriber_id`."""
-        if self.route is not None:
+        """With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`."""
+        if self.route_id is not None:
             for field in ("channel", "subscriber_id"):
                 if getattr(self, field) is not None:
-                    raise wrong_field(field, "can't stand beside route; give external_id")
+                    raise wrong_field(field, "can't stand beside route_id; give external_id")
         return self
 
     def to_message(self) -> dict[str, Any]:
         """The message without recipient and time."""
-        included = {*MailingMessage.model_fields, "route"}
+        included = {*MailingMessage.model_fields, "route_id"}
         return self.model_dump(include=included, exclude_unset=True, exclude_none=True)
 
 
@@ -221,7 +221,7 @@ class MessageChanges(
         description="Replaces your own data; null removes it.",
         examples=[{"campaign": "spring"}],
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         None,
         description="Another route for the same people; null for none: `subscriber_id` gets it then, or each"
         " subscriber of the audience.",
@@ -307,7 +307,7 @@ class RecordAnswer(ResponseModel):
     audience: AudienceAnswer | None = Field(
         description="Who gets it; null for one subscriber.", examples=[None]
     )
-    route: str | None = Field(
+    route_id: str | None = Field(
         description="Route that it is sent by; null without one. `subscriber_id` is then one of the"
         " person's.",
         examples=[None],
@@ -347,8 +347,8 @@ class RecordAnswer(ResponseModel):
         return {
             "subscriber_id": record.subscriber_id,
             "audience": record.shown_audience,
-            "route": record.route,
-            "message": {name: each for name, each in record.message.items() if name != "route"},
+            "route_id": record.route_id,
+            "message": {name: each for name, each in record.message.items() if name != "route_id"},
             "message_id": record.message_id,
             "job_id": record.job_id,
             "delivery": delivery,

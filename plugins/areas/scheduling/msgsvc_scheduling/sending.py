@@ -29,11 +29,11 @@ class Sending:
         """Whether it could be sent now, but for a route none of whose steps reaches the person at this hour.
         Raises the errors of `POST /v1/send`, or of a broadcast."""
         if record.subscriber_id is not None:
-            body, route = _to_one(record), record.route
+            body, route_id = _to_one(record), record.route_id
             try:
-                await self._messages.prepare(record.project_id, body, tx, route=route)
+                await self._messages.prepare(record.project_id, body, tx, route_id=route_id)
             except Conflict:
-                if route is None:
+                if route_id is None:
                     raise
         else:
             await self._mailings.count(tx, record.project_id, _to_many(record))
@@ -43,12 +43,14 @@ class Sending:
         try:
             body = _to_one(record)
             await self._billing.check(record.project_id, MESSAGE)
-            prepared = await self._messages.prepare(record.project_id, body, route=record.route)
+            prepared = await self._messages.prepare(
+                record.project_id, body, route_id=record.route_id
+            )
         except BillingBlocked as error:
             return _unpaid(error)
         except ApiError as error:
             # If no step of a route reaches the person now, the next time may be another.
-            is_skipped = isinstance(error, Conflict) and record.route is not None
+            is_skipped = isinstance(error, Conflict) and record.route_id is not None
             outcome: Literal["skipped", "failed"] = "skipped" if is_skipped else "failed"
             return Outcome(outcome, reason=error.code, error=error.message)
         if (status := prepared.receiver.status) != "active":
@@ -82,8 +84,8 @@ def _to_one(record: Record) -> SendBody:
 def _to_many(record: Record) -> NewMailing:
     message = validate(MailingMessage, _without_route(record), languages=None)
     asked = validate(Audience, record.audience, languages=None)
-    return NewMailing(SOURCE, message, asked, route_id=record.route)
+    return NewMailing(SOURCE, message, asked, route_id=record.route_id)
 
 
 def _without_route(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in record.message.items() if name != "route"}
+    return {name: value for name, value in record.message.items() if name != "route_id"}

@@ -96,7 +96,7 @@ async def test_a_change_in_the_dashboard_keeps_what_its_form_does_not_have(
         tenant.client,
         "/v1/scheduled",
         external_id="ann",
-        route=route_id,
+        route_id=route_id,
         text="Hello",
         metadata={"order": 1},
         silent=True,
@@ -111,7 +111,7 @@ async def test_a_change_in_the_dashboard_keeps_what_its_form_does_not_have(
 
     assert changed.status_code == 303
     kept = await get(tenant.client, f"/v1/scheduled/{made['scheduled_id']}")
-    assert (kept["route"], kept["message"]["metadata"]) == (route_id, {"order": 1})
+    assert (kept["route_id"], kept["message"]["metadata"]) == (route_id, {"order": 1})
     assert kept["message"]["text"] == "Bye"
     assert "silent" not in kept["message"]
 

@@ -33,7 +33,7 @@ def texts_of(service: Service) -> list[list[str]]:
 async def test_a_scheduled_message_goes_by_its_route_at_its_time(
     service: Service, tenant: Tenant, route: str, channel: RecordingChannel, clock: FakeClock
 ) -> None:
-    body = {"external_id": "ann", "route": route, "text": "Hi", "send_at": LATER}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER}
     answer = await tenant.client.post("/v1/scheduled", json=body)
     assert answer.status_code == 201, answer.text
     made = answer.json()
@@ -44,8 +44,8 @@ async def test_a_scheduled_message_goes_by_its_route_at_its_time(
     sent = (await tenant.client.get(path)).json()
     message = (await tenant.client.get(f"/v1/messages/{sent['message_id']}")).json()
 
-    assert (made["route"], made["message"]) == (route, {"text": "Hi"})
-    assert (sent["status"], sent["route"]) == ("sent", route)
+    assert (made["route_id"], made["message"]) == (route, {"text": "Hi"})
+    assert (sent["status"], sent["route_id"]) == ("sent", route)
     assert texts_of(service) == [[], ["Hi there"]]
     assert (message["status"], message["channel"]) == ("sent", "messenger_b")
 
@@ -53,20 +53,20 @@ async def test_a_scheduled_message_goes_by_its_route_at_its_time(
 async def test_a_recurring_message_goes_by_its_route_each_time(
     service: Service, tenant: Tenant, route: str, clock: FakeClock
 ) -> None:
-    body = {"external_id": "ann", "route": route, "text": "Hi", "every": {"hours": 1}}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "every": {"hours": 1}}
     answer = await tenant.client.post("/v1/recurring", json=body)
     assert answer.status_code == 201, answer.text
     for _ in range(2):
         await pass_time(service, clock, 3600)
 
-    assert answer.json()["route"] == route
+    assert answer.json()["route_id"] == route
     assert texts_of(service) == [["Hi", "Hi"], []]
 
 
 async def test_what_no_step_reaches_at_its_time_is_skipped(
     service: Service, tenant: Tenant, route: str, clock: FakeClock
 ) -> None:
-    body = {"external_id": "ann", "route": route, "text": "Hi", "send_at": LATER}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER}
     made = (await tenant.client.post("/v1/scheduled", json=body)).json()
     async with service.db.transaction() as tx:
         await tx.execute("UPDATE core_subscribers SET status = 'blocked'", {})
@@ -83,13 +83,13 @@ async def test_what_no_step_reaches_at_its_time_is_skipped(
         ({"channel": "messenger_a"}, 400),
         ({"audience": {"all": True}}, 400),
         ({"subscriber_id": "sub_b"}, 400),
-        ({"route": "rte_none"}, 404),
+        ({"route_id": "rte_none"}, 404),
     ],
 )
 async def test_a_route_is_for_one_person_by_external_id(
     tenant: Tenant, route: str, fields: dict[str, Any], status: int
 ) -> None:
-    body = {"external_id": "ann", "route": route, "text": "Hi", "send_at": LATER, **fields}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER, **fields}
     answer = await tenant.client.post("/v1/scheduled", json=body)
 
     assert refusal(answer)[0] == status
@@ -104,7 +104,7 @@ async def test_it_may_be_made_and_changed_while_no_step_reaches_the_person(
     steps = [{"channel": step["channel"], "hours": hours} for step in now["steps"]]
     changed = await tenant.client.patch(f"/v1/routes/{route}", json={"steps": steps})
     assert changed.status_code == 200, changed.text
-    body = {"external_id": "ann", "route": route, "text": "Hi", "send_at": LATER}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER}
     made = await tenant.client.post("/v1/scheduled", json=body)
     path = f"/v1/scheduled/{made.json()['scheduled_id']}"
     again = await tenant.client.patch(path, json={"text": "Hi there"})
@@ -119,18 +119,18 @@ async def test_another_route_is_given_to_what_waits_and_taken_away(
 ) -> None:
     steps = [{"channel": "messenger_b"}]
     other = await tenant.client.post("/v1/routes", json={"name": "Other", "steps": steps})
-    body = {"external_id": "ann", "route": route, "text": "Hi", "send_at": LATER}
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER}
     paths = []
     for _ in range(2):
         made = await tenant.client.post("/v1/scheduled", json=body)
         paths.append(f"/v1/scheduled/{made.json()['scheduled_id']}")
-    changed = await tenant.client.patch(paths[0], json={"route": other.json()["route_id"]})
-    none = await tenant.client.patch(paths[1], json={"route": None})
-    refused = await tenant.client.patch(paths[1], json={"route": "rte_none"})
+    changed = await tenant.client.patch(paths[0], json={"route_id": other.json()["route_id"]})
+    none = await tenant.client.patch(paths[1], json={"route_id": None})
+    refused = await tenant.client.patch(paths[1], json={"route_id": "rte_none"})
     await pass_time(service, clock, 3700)
 
-    assert changed.json()["route"] == other.json()["route_id"]
-    assert (none.json()["route"], refused.status_code) == (None, 404)
+    assert changed.json()["route_id"] == other.json()["route_id"]
+    assert (none.json()["route_id"], refused.status_code) == (None, 404)
     sent = [(await tenant.client.get(path)).json()["status"] for path in paths]
     assert sent == ["sent", "sent"]
     assert "Hi" in texts_of(service)[1]
@@ -139,7 +139,7 @@ async def test_another_route_is_given_to_what_waits_and_taken_away(
 async def test_an_audience_is_reached_by_a_route_each_person_once(
     service: Service, tenant: Tenant, route: str, clock: FakeClock
 ) -> None:
-    body = {"audience": {"all": True}, "route": route, "text": "Hi", "every": {"hours": 1}}
+    body = {"audience": {"all": True}, "route_id": route, "text": "Hi", "every": {"hours": 1}}
     made = await tenant.client.post("/v1/recurring", json=body)
     await pass_time(service, clock, 3600)
 

@@ -26,14 +26,14 @@ class AsyncProjectBrandingResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Branding:
+    ) -> models.BrandingAnswer:
         """Shows the logo, the accent colour and the sender's name of the project's public pages."""
         call = Call(
             "GET",
             "/v1/project/branding",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Branding.from_data)
+        return await self._caller.json(call, models.BrandingAnswer.from_data)
 
     async def update(
         self,
@@ -41,7 +41,7 @@ class AsyncProjectBrandingResource:
         sender_name: str | NotGiven | None = NOT_GIVEN,
         accent: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Branding:
+    ) -> models.BrandingAnswer:
         """Changes the sender's name and the accent colour.
 
         Any colour is accepted: where it could not be told apart from a page, pages use the nearest
@@ -65,7 +65,7 @@ class AsyncProjectBrandingResource:
                 "accent": accent,
             }
         )
-        return await self._caller.json(call, models.Branding.from_data)
+        return await self._caller.json(call, models.BrandingAnswer.from_data)
 
     async def set_logo(
         self,
@@ -75,7 +75,7 @@ class AsyncProjectBrandingResource:
         content_type: str = "application/octet-stream",
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Branding:
+    ) -> models.BrandingAnswer:
         """Replaces the logo, sent as the field `file` of multipart/form-data.
 
         It is a PNG of at most 1,024 pixels a side, or an SVG of shapes and gradients, of at most
@@ -93,7 +93,7 @@ class AsyncProjectBrandingResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return await self._caller.json(call, models.Branding.from_data)
+        return await self._caller.json(call, models.BrandingAnswer.from_data)
 
     async def remove_logo(
         self,
@@ -123,14 +123,14 @@ class AsyncProjectResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Project:
+    ) -> models.ProjectAnswer:
         """Shows the project of the API key, its limits and its channels."""
         call = Call(
             "GET",
             "/v1/project",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Project.from_data)
+        return await self._caller.json(call, models.ProjectAnswer.from_data)
 
     async def update(
         self,
@@ -140,7 +140,7 @@ class AsyncProjectResource:
         farewell: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         link_tracking: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Project:
+    ) -> models.ProjectAnswer:
         """Changes the project's name, the texts after subscribing and unsubscribing, and link tracking.
 
         Arguments:
@@ -166,7 +166,7 @@ class AsyncProjectResource:
                 "link_tracking": link_tracking,
             }
         )
-        return await self._caller.json(call, models.Project.from_data)
+        return await self._caller.json(call, models.ProjectAnswer.from_data)
 
 
 class AsyncChannelsRequestsResource:
@@ -181,7 +181,7 @@ class AsyncChannelsRequestsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.ChannelRequest]:
+    ) -> AsyncPaginator[models.ChannelRequestAnswer]:
         """Lists the project's requests for bots, newest first, until a day after they expire.
 
         Arguments:
@@ -198,7 +198,7 @@ class AsyncChannelsRequestsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ChannelRequest.from_data
+        decode = models.ChannelRequestAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -208,7 +208,7 @@ class AsyncChannelsRequestsResource:
         plugin: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequest:
+    ) -> models.ChannelRequestAnswer:
         """Asks for a bot that a person makes on the messenger in one tap, without a token to paste.
 
         Whoever opens `link` within an hour and confirms there has made the bot, named like the
@@ -236,14 +236,14 @@ class AsyncChannelsRequestsResource:
                 "plugin": plugin,
             }
         )
-        return await self._caller.json(call, models.ChannelRequest.from_data)
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
 
     async def get(
         self,
         channel_request_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequest:
+    ) -> models.ChannelRequestAnswer:
         """Shows a request for a bot, and whether the bot is made and connected.
 
         Arguments:
@@ -256,7 +256,7 @@ class AsyncChannelsRequestsResource:
             f"/v1/channel-requests/{segment(channel_request_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.ChannelRequest.from_data)
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
 
     async def cancel(
         self,
@@ -264,7 +264,7 @@ class AsyncChannelsRequestsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequest:
+    ) -> models.ChannelRequestAnswer:
         """Cancels a request that waits for its bot: a bot made on its link is not connected.
 
         Refused with `conflict` once the bot is made, and for a request that has ended.
@@ -281,7 +281,7 @@ class AsyncChannelsRequestsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.ChannelRequest.from_data)
+        return await self._caller.json(call, models.ChannelRequestAnswer.from_data)
 
 
 class AsyncChannelsShelfResource:
@@ -297,7 +297,7 @@ class AsyncChannelsShelfResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.ShelvedItem]:
+    ) -> AsyncPaginator[models.ShelvedItemAnswer]:
         """Lists what arrived on one of the project's own channels and could not be read or processed.
 
         Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is
@@ -318,7 +318,7 @@ class AsyncChannelsShelfResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ShelvedItem.from_data
+        decode = models.ShelvedItemAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     def download(
@@ -352,7 +352,7 @@ class AsyncChannelsShelfResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Taken:
+    ) -> models.TakenAnswer:
         """Has an item read again, without the checks that may be left out, and processed like any other.
 
         Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item
@@ -372,7 +372,7 @@ class AsyncChannelsShelfResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Taken.from_data)
+        return await self._caller.json(call, models.TakenAnswer.from_data)
 
     async def delete(
         self,
@@ -411,7 +411,7 @@ class AsyncChannelsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.OwnChannel]:
+    ) -> AsyncPaginator[models.OwnChannelAnswer]:
         """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`.
 
         Arguments:
@@ -428,7 +428,7 @@ class AsyncChannelsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.OwnChannel.from_data
+        decode = models.OwnChannelAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -439,7 +439,7 @@ class AsyncChannelsResource:
         settings: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.OwnChannelAnswer:
         """Adds the project's own bot. With the name of a shared channel it replaces that channel.
 
         `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
@@ -466,14 +466,14 @@ class AsyncChannelsResource:
                 "settings": settings,
             }
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.OwnChannelAnswer.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.OwnChannelAnswer:
         """Shows one of the project's own channels, without its secrets.
 
         Arguments:
@@ -486,7 +486,7 @@ class AsyncChannelsResource:
             f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.OwnChannelAnswer.from_data)
 
     async def update(
         self,
@@ -494,7 +494,7 @@ class AsyncChannelsResource:
         *,
         settings: Mapping[str, Any],
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.OwnChannelAnswer:
         """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
         Calls in progress finish with the old settings; later calls use the new ones.
@@ -515,7 +515,7 @@ class AsyncChannelsResource:
                 "settings": settings,
             }
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.OwnChannelAnswer.from_data)
 
     async def delete(
         self,
@@ -543,7 +543,7 @@ class AsyncChannelsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelCheck:
+    ) -> models.ChannelCheckAnswer:
         """Checks the bot with the messenger's platform.
 
         `ok` is false if the platform rejects the bot. If the platform does not respond, the state of
@@ -563,7 +563,7 @@ class AsyncChannelsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.ChannelCheck.from_data)
+        return await self._caller.json(call, models.ChannelCheckAnswer.from_data)
 
 
 class AsyncSubscribersResource:
@@ -578,7 +578,7 @@ class AsyncSubscribersResource:
         limit: int | None = None,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: Literal["en", "ru"] | None = None,
+        lang: str | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -586,7 +586,7 @@ class AsyncSubscribersResource:
         query: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Subscriber]:
+    ) -> AsyncPaginator[models.SubscriberAnswer]:
         """Lists the project's subscribers, newest first; with `query` search results, by name.
 
         Arguments:
@@ -620,7 +620,7 @@ class AsyncSubscribersResource:
                 "query": query,
             },
         )
-        decode = models.Subscriber.from_data
+        decode = models.SubscriberAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def add(
@@ -637,7 +637,7 @@ class AsyncSubscribersResource:
         attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Adds a person by their address, on a channel where people are known by one, such as email.
 
         On messengers, people subscribe by themselves: see `POST /v1/subscribers/links`. The address
@@ -679,14 +679,14 @@ class AsyncSubscribersResource:
                 "attributes": attributes,
             }
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def get(
         self,
         subscriber_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Shows one subscriber.
 
         Arguments:
@@ -699,7 +699,7 @@ class AsyncSubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def update(
         self,
@@ -710,7 +710,7 @@ class AsyncSubscribersResource:
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Changes a subscriber; omitted fields stay unchanged. Missing tags are created.
 
         Arguments:
@@ -738,7 +738,7 @@ class AsyncSubscribersResource:
                 "attributes": attributes,
             }
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def delete(
         self,
@@ -779,7 +779,7 @@ class AsyncSubscribersResource:
         expires_in: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Link:
+    ) -> models.LinkAnswer:
         """Creates a subscription link: one per channel, also as a QR code.
 
         Arguments:
@@ -807,7 +807,7 @@ class AsyncSubscribersResource:
                 "expires_in": expires_in,
             }
         )
-        return await self._caller.json(call, models.Link.from_data)
+        return await self._caller.json(call, models.LinkAnswer.from_data)
 
     async def add_tag(
         self,
@@ -815,7 +815,7 @@ class AsyncSubscribersResource:
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Adds a tag to a subscriber, creating it if needed.
 
         Arguments:
@@ -829,7 +829,7 @@ class AsyncSubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def remove_tag(
         self,
@@ -859,7 +859,7 @@ class AsyncSubscribersResource:
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Grants a permission on behalf of a subscriber; others stay unchanged.
 
         Arguments:
@@ -873,7 +873,7 @@ class AsyncSubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def revoke_permission(
         self,
@@ -903,7 +903,7 @@ class AsyncSubscribersResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Subscribes an unsubscribed person again; not possible after they blocked the bot.
 
         On a channel where people are known by an address, it also lifts a block, e.g. after a bounce.
@@ -920,7 +920,7 @@ class AsyncSubscribersResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def subscribe_in_mini_app(
         self,
@@ -931,7 +931,7 @@ class AsyncSubscribersResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.MiniApp:
+    ) -> models.MiniAppAnswer:
         """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
         Send the data that the page received from your own server: this endpoint verifies that the
@@ -963,14 +963,14 @@ class AsyncSubscribersResource:
                 "external_id": external_id,
             }
         )
-        return await self._caller.json(call, models.MiniApp.from_data)
+        return await self._caller.json(call, models.MiniAppAnswer.from_data)
 
     def export(
         self,
         *,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: Literal["en", "ru"] | None = None,
+        lang: str | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -1014,13 +1014,13 @@ class AsyncSubscribersResource:
         self,
         *,
         action: Literal["add_tag", "remove_tag", "erase"],
-        value: str | NotGiven | None = NOT_GIVEN,
+        tag: str | NotGiven | None = NOT_GIVEN,
         all: bool | NotGiven = NOT_GIVEN,
         filters: bodies.SubscriberFilters | NotGiven | None = NOT_GIVEN,
         subscriber_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.BulkActionAnswer:
         """Changes many subscribers in the background: adds or removes a tag, or erases them.
 
         First it writes down whom it is about. An erasure then waits, up to a day, until you confirm
@@ -1029,7 +1029,7 @@ class AsyncSubscribersResource:
         Arguments:
             action: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their
                 data.
-            value: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
+            tag: The tag of `add_tag`, created if needed, or `remove_tag`.
             all: All subscribers of the project, of any status.
             filters: Those whom `GET /v1/subscribers` lists with these filters, at least one.
             subscriber_ids: Their ids. Those who don't exist count as `failed`.
@@ -1046,13 +1046,13 @@ class AsyncSubscribersResource:
         call = call.with_json(
             {
                 "action": action,
-                "value": value,
+                "tag": tag,
                 "all": all,
                 "filters": filters,
                 "subscriber_ids": subscriber_ids,
             }
         )
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.BulkActionAnswer.from_data)
 
     def list_bulk_actions(
         self,
@@ -1060,7 +1060,7 @@ class AsyncSubscribersResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.BulkAction]:
+    ) -> AsyncPaginator[models.BulkActionAnswer]:
         """Lists the project's bulk actions of the last 30 days, newest first.
 
         Arguments:
@@ -1077,7 +1077,7 @@ class AsyncSubscribersResource:
                 "cursor": cursor,
             },
         )
-        decode = models.BulkAction.from_data
+        decode = models.BulkActionAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get_bulk_action(
@@ -1085,7 +1085,7 @@ class AsyncSubscribersResource:
         bulk_action_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.BulkActionAnswer:
         """Shows the progress of a bulk action.
 
         Arguments:
@@ -1098,7 +1098,7 @@ class AsyncSubscribersResource:
             f"/v1/subscribers/bulk-actions/{segment(bulk_action_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.BulkActionAnswer.from_data)
 
     async def confirm_bulk_action(
         self,
@@ -1107,7 +1107,7 @@ class AsyncSubscribersResource:
         total: int,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.BulkActionAnswer:
         """Lets an erasure begin, which can't be undone.
 
         Arguments:
@@ -1128,7 +1128,7 @@ class AsyncSubscribersResource:
                 "total": total,
             }
         )
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.BulkActionAnswer.from_data)
 
     async def cancel_bulk_action(
         self,
@@ -1136,7 +1136,7 @@ class AsyncSubscribersResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.BulkActionAnswer:
         """Ends a bulk action where it is. What is done stays done.
 
         Arguments:
@@ -1151,7 +1151,7 @@ class AsyncSubscribersResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.BulkActionAnswer.from_data)
 
 
 class AsyncTagsResource:
@@ -1166,7 +1166,7 @@ class AsyncTagsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.ProjectTag]:
+    ) -> AsyncPaginator[models.TagAnswer]:
         """Lists the project's tags, newest first, with their number of subscribers.
 
         Arguments:
@@ -1183,7 +1183,7 @@ class AsyncTagsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ProjectTag.from_data
+        decode = models.TagAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -1192,7 +1192,7 @@ class AsyncTagsResource:
         name: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ProjectTag:
+    ) -> models.TagAnswer:
         """Creates a tag. Adding a tag to a subscriber or a link creates it as well.
 
         Arguments:
@@ -1211,14 +1211,14 @@ class AsyncTagsResource:
                 "name": name,
             }
         )
-        return await self._caller.json(call, models.ProjectTag.from_data)
+        return await self._caller.json(call, models.TagAnswer.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ProjectTag:
+    ) -> models.TagAnswer:
         """Shows one tag.
 
         Arguments:
@@ -1231,7 +1231,7 @@ class AsyncTagsResource:
             f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.ProjectTag.from_data)
+        return await self._caller.json(call, models.TagAnswer.from_data)
 
     async def rename(
         self,
@@ -1239,7 +1239,7 @@ class AsyncTagsResource:
         *,
         name: str,
         timeout_s: float | None = None,
-    ) -> models.ProjectTag:
+    ) -> models.TagAnswer:
         """Renames a tag. Its subscribers and links keep it.
 
         Arguments:
@@ -1258,7 +1258,7 @@ class AsyncTagsResource:
                 "name": name,
             }
         )
-        return await self._caller.json(call, models.ProjectTag.from_data)
+        return await self._caller.json(call, models.TagAnswer.from_data)
 
     async def delete(
         self,
@@ -1293,7 +1293,7 @@ class AsyncPermissionsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Permission]:
+    ) -> AsyncPaginator[models.PermissionAnswer]:
         """Lists the project's permissions, newest first, with how many active subscribers granted each.
 
         Arguments:
@@ -1310,7 +1310,7 @@ class AsyncPermissionsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Permission.from_data
+        decode = models.PermissionAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -1322,7 +1322,7 @@ class AsyncPermissionsResource:
         default: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Permission:
+    ) -> models.PermissionAnswer:
         """Creates a permission, which people grant and revoke in the messenger.
 
         With `default`, new subscribers have granted it from now on; existing ones have not.
@@ -1351,14 +1351,14 @@ class AsyncPermissionsResource:
                 "default": default,
             }
         )
-        return await self._caller.json(call, models.Permission.from_data)
+        return await self._caller.json(call, models.PermissionAnswer.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Permission:
+    ) -> models.PermissionAnswer:
         """Shows one permission.
 
         Arguments:
@@ -1371,7 +1371,7 @@ class AsyncPermissionsResource:
             f"/v1/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Permission.from_data)
+        return await self._caller.json(call, models.PermissionAnswer.from_data)
 
     async def update(
         self,
@@ -1381,7 +1381,7 @@ class AsyncPermissionsResource:
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         default: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Permission:
+    ) -> models.PermissionAnswer:
         """Changes a permission's texts and its default; its key, and who granted it, stay.
 
         Arguments:
@@ -1404,7 +1404,7 @@ class AsyncPermissionsResource:
                 "default": default,
             }
         )
-        return await self._caller.json(call, models.Permission.from_data)
+        return await self._caller.json(call, models.PermissionAnswer.from_data)
 
     async def delete(
         self,
@@ -1439,7 +1439,7 @@ class AsyncPeopleResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Person]:
+    ) -> AsyncPaginator[models.PersonAnswer]:
         """Lists people with all their addresses, by `external_id`; subscribers without one are not among
         them.
 
@@ -1457,7 +1457,7 @@ class AsyncPeopleResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Person.from_data
+        decode = models.PersonAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -1465,7 +1465,7 @@ class AsyncPeopleResource:
         *,
         external_id: str,
         timeout_s: float | None = None,
-    ) -> models.Person:
+    ) -> models.PersonAnswer:
         """Shows a person by your own id, with all addresses and accounts.
 
         The id is a parameter, because it may contain any characters, such as a slash.
@@ -1483,7 +1483,7 @@ class AsyncPeopleResource:
                 "external_id": external_id,
             },
         )
-        return await self._caller.json(call, models.Person.from_data)
+        return await self._caller.json(call, models.PersonAnswer.from_data)
 
     async def set_consent(
         self,
@@ -1493,7 +1493,7 @@ class AsyncPeopleResource:
         consent: Literal["subscribed", "unsubscribed"],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Person:
+    ) -> models.PersonAnswer:
         """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
 
         Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves
@@ -1521,7 +1521,7 @@ class AsyncPeopleResource:
                 "consent": consent,
             }
         )
-        return await self._caller.json(call, models.Person.from_data)
+        return await self._caller.json(call, models.PersonAnswer.from_data)
 
     async def merge(
         self,
@@ -1530,7 +1530,7 @@ class AsyncPeopleResource:
         into: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Person:
+    ) -> models.PersonAnswer:
         """Merges two people: all subscribers with `external_id` get the id `into`.
 
         One-time codes and sign-ins in progress go on, and open personal links lead to the id that
@@ -1556,7 +1556,7 @@ class AsyncPeopleResource:
                 "into": into,
             }
         )
-        return await self._caller.json(call, models.Person.from_data)
+        return await self._caller.json(call, models.PersonAnswer.from_data)
 
     async def split(
         self,
@@ -1564,7 +1564,7 @@ class AsyncPeopleResource:
         subscriber_id: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Subscriber:
+    ) -> models.SubscriberAnswer:
         """Takes a subscriber out of a person: they keep everything but the `external_id`.
 
         Arguments:
@@ -1584,7 +1584,7 @@ class AsyncPeopleResource:
                 "subscriber_id": subscriber_id,
             }
         )
-        return await self._caller.json(call, models.Subscriber.from_data)
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
 
     async def start_import(
         self,
@@ -1599,7 +1599,7 @@ class AsyncPeopleResource:
         dry_run: bool | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.ImportAnswer:
         """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
 
         Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`,
@@ -1636,7 +1636,7 @@ class AsyncPeopleResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return await self._caller.json(call, models.Import.from_data)
+        return await self._caller.json(call, models.ImportAnswer.from_data)
 
     def list_imports(
         self,
@@ -1644,7 +1644,7 @@ class AsyncPeopleResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Import]:
+    ) -> AsyncPaginator[models.ImportAnswer]:
         """Lists the project's imports, newest first, for `limits.import_days`.
 
         Arguments:
@@ -1661,7 +1661,7 @@ class AsyncPeopleResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Import.from_data
+        decode = models.ImportAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get_import(
@@ -1669,7 +1669,7 @@ class AsyncPeopleResource:
         import_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.ImportAnswer:
         """Shows the progress of an import.
 
         Arguments:
@@ -1682,7 +1682,7 @@ class AsyncPeopleResource:
             f"/v1/people/imports/{segment(import_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Import.from_data)
+        return await self._caller.json(call, models.ImportAnswer.from_data)
 
     def get_import_report(
         self,
@@ -1712,7 +1712,7 @@ class AsyncPeopleResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.ImportAnswer:
         """Ends an import where it is. What is done stays done; the other rows are deleted.
 
         Arguments:
@@ -1727,7 +1727,7 @@ class AsyncPeopleResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Import.from_data)
+        return await self._caller.json(call, models.ImportAnswer.from_data)
 
     async def export(
         self,
@@ -1735,7 +1735,7 @@ class AsyncPeopleResource:
         external_id: str | None = None,
         subscriber_id: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PersonalData:
+    ) -> models.PersonalDataAnswer:
         """Shows all that is stored about a person, for a request of that person.
 
         For each channel there are the profile and, by section, messages, events, files, one-time codes
@@ -1759,7 +1759,7 @@ class AsyncPeopleResource:
                 "subscriber_id": subscriber_id,
             },
         )
-        return await self._caller.json(call, models.PersonalData.from_data)
+        return await self._caller.json(call, models.PersonalDataAnswer.from_data)
 
 
 class AsyncMessagesResource:
@@ -1774,7 +1774,7 @@ class AsyncMessagesResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | NotGiven | None = NOT_GIVEN,
@@ -1787,7 +1787,7 @@ class AsyncMessagesResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Send:
+    ) -> models.SendAnswer:
         """Queues a message to one subscriber.
 
         The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
@@ -1798,9 +1798,9 @@ class AsyncMessagesResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
-            route: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on
-                its channels in their order, until one of them is reached. It remains one message, with
-                one outcome.
+            route_id: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried
+                on its channels in their order, until one of them is reached. It remains one message,
+                with one outcome.
             template: Key of a template, in place of `text`, `format`, `media` and `buttons`.
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
                 without a default in the template are required.
@@ -1834,7 +1834,7 @@ class AsyncMessagesResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
-                "route": route,
+                "route_id": route_id,
                 "template": template,
                 "variables": variables,
                 "text": text,
@@ -1847,7 +1847,7 @@ class AsyncMessagesResource:
                 "metadata": metadata,
             }
         )
-        return await self._caller.json(call, models.Send.from_data)
+        return await self._caller.json(call, models.SendAnswer.from_data)
 
     def list(
         self,
@@ -1882,7 +1882,7 @@ class AsyncMessagesResource:
         batch_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Message]:
+    ) -> AsyncPaginator[models.MessageAnswer]:
         """Lists the project's messages, newest first.
 
         Arguments:
@@ -1911,7 +1911,7 @@ class AsyncMessagesResource:
                 "batch_id": batch_id,
             },
         )
-        decode = models.Message.from_data
+        decode = models.MessageAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -1919,7 +1919,7 @@ class AsyncMessagesResource:
         message_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Message:
+    ) -> models.MessageAnswer:
         """Shows a message and its delivery status.
 
         Arguments:
@@ -1932,14 +1932,14 @@ class AsyncMessagesResource:
             f"/v1/messages/{segment(message_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Message.from_data)
+        return await self._caller.json(call, models.MessageAnswer.from_data)
 
     async def delete(
         self,
         message_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Message:
+    ) -> models.MessageAnswer:
         """Cancels or deletes a message.
 
         A queued message is skipped; a sent one is deleted from the chat if the channel supports it.
@@ -1955,7 +1955,7 @@ class AsyncMessagesResource:
             f"/v1/messages/{segment(message_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Message.from_data)
+        return await self._caller.json(call, models.MessageAnswer.from_data)
 
     async def edit(
         self,
@@ -1967,7 +1967,7 @@ class AsyncMessagesResource:
         buttons: Sequence[Sequence[bodies.ButtonBody]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Message:
+    ) -> models.MessageAnswer:
         """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 
         `edited_at` is the time at which the change became visible. If the messenger refuses it,
@@ -1998,7 +1998,7 @@ class AsyncMessagesResource:
                 "buttons": buttons,
             }
         )
-        return await self._caller.json(call, models.Message.from_data)
+        return await self._caller.json(call, models.MessageAnswer.from_data)
 
     async def send_batch(
         self,
@@ -2006,7 +2006,7 @@ class AsyncMessagesResource:
         messages: Sequence[bodies.SendBody],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Batch:
+    ) -> models.BatchAnswer:
         """Queues up to 500 messages, each validated separately.
 
         Invalid messages are listed in `rejected`, with the error that `POST /v1/send` would return.
@@ -2033,14 +2033,14 @@ class AsyncMessagesResource:
                 "messages": messages,
             }
         )
-        return await self._caller.json(call, models.Batch.from_data)
+        return await self._caller.json(call, models.BatchAnswer.from_data)
 
     async def get_batch(
         self,
         batch_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BatchStatus:
+    ) -> models.BatchStatusAnswer:
         """Shows the progress of a batch.
 
         Arguments:
@@ -2053,7 +2053,7 @@ class AsyncMessagesResource:
             f"/v1/batches/{segment(batch_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.BatchStatus.from_data)
+        return await self._caller.json(call, models.BatchStatusAnswer.from_data)
 
 
 class AsyncTemplatesResource:
@@ -2068,7 +2068,7 @@ class AsyncTemplatesResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Template]:
+    ) -> AsyncPaginator[models.TemplateAnswer]:
         """Lists the project's templates, newest first.
 
         Arguments:
@@ -2085,7 +2085,7 @@ class AsyncTemplatesResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Template.from_data
+        decode = models.TemplateAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -2098,7 +2098,7 @@ class AsyncTemplatesResource:
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Template:
+    ) -> models.TemplateAnswer:
         """Creates a reusable message with variables that each send fills in.
 
         A variable is `{{ name }}`, or `{{ name | default("x") }}` if it is optional; no other syntax
@@ -2132,14 +2132,14 @@ class AsyncTemplatesResource:
                 "key": key,
             }
         )
-        return await self._caller.json(call, models.Template.from_data)
+        return await self._caller.json(call, models.TemplateAnswer.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Template:
+    ) -> models.TemplateAnswer:
         """Shows one template, by its key.
 
         Arguments:
@@ -2152,7 +2152,7 @@ class AsyncTemplatesResource:
             f"/v1/templates/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Template.from_data)
+        return await self._caller.json(call, models.TemplateAnswer.from_data)
 
     async def update(
         self,
@@ -2163,7 +2163,7 @@ class AsyncTemplatesResource:
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Template:
+    ) -> models.TemplateAnswer:
         """Changes a template; omitted fields stay unchanged, and so do queued messages.
 
         Arguments:
@@ -2188,7 +2188,7 @@ class AsyncTemplatesResource:
                 "buttons": buttons,
             }
         )
-        return await self._caller.json(call, models.Template.from_data)
+        return await self._caller.json(call, models.TemplateAnswer.from_data)
 
     async def delete(
         self,
@@ -2215,10 +2215,10 @@ class AsyncTemplatesResource:
         key: str,
         *,
         variables: Mapping[str, str | float | bool] | NotGiven = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Preview:
+    ) -> models.PreviewAnswer:
         """Renders the template in each language or one, and lists what channels would reject.
 
         Arguments:
@@ -2241,7 +2241,7 @@ class AsyncTemplatesResource:
                 "lang": lang,
             }
         )
-        return await self._caller.json(call, models.Preview.from_data)
+        return await self._caller.json(call, models.PreviewAnswer.from_data)
 
 
 class AsyncRoutesResource:
@@ -2256,7 +2256,7 @@ class AsyncRoutesResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Route]:
+    ) -> AsyncPaginator[models.RouteAnswer]:
         """Lists the project's routes, newest first.
 
         Arguments:
@@ -2273,17 +2273,17 @@ class AsyncRoutesResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Route.from_data
+        decode = models.RouteAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
         self,
         *,
         name: str,
-        steps: Sequence[bodies.RouteStepBody],
+        steps: Sequence[bodies.RouteStep],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Route:
+    ) -> models.RouteAnswer:
         """Creates a route: the channels on which a person is tried, in their order.
 
         A step is passed over if the person can't be reached by it at that moment: they are not on the
@@ -2308,14 +2308,14 @@ class AsyncRoutesResource:
                 "steps": steps,
             }
         )
-        return await self._caller.json(call, models.Route.from_data)
+        return await self._caller.json(call, models.RouteAnswer.from_data)
 
     async def get(
         self,
         route_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Route:
+    ) -> models.RouteAnswer:
         """Shows one route.
 
         Arguments:
@@ -2328,16 +2328,16 @@ class AsyncRoutesResource:
             f"/v1/routes/{segment(route_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Route.from_data)
+        return await self._caller.json(call, models.RouteAnswer.from_data)
 
     async def update(
         self,
         route_id: str,
         *,
         name: str | NotGiven = NOT_GIVEN,
-        steps: Sequence[bodies.RouteStepBody] | NotGiven = NOT_GIVEN,
+        steps: Sequence[bodies.RouteStep] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Route:
+    ) -> models.RouteAnswer:
         """Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
 
         Arguments:
@@ -2358,7 +2358,7 @@ class AsyncRoutesResource:
                 "steps": steps,
             }
         )
-        return await self._caller.json(call, models.Route.from_data)
+        return await self._caller.json(call, models.RouteAnswer.from_data)
 
     async def delete(
         self,
@@ -2396,7 +2396,7 @@ class AsyncFilesResource:
         type: Literal["document"] | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.File:
+    ) -> models.FileAnswer:
         """Stores a file, sent as the field `file` of multipart/form-data.
 
         Its type is detected from its content: an image, a video, or otherwise a document. Beyond the
@@ -2423,14 +2423,14 @@ class AsyncFilesResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return await self._caller.json(call, models.File.from_data)
+        return await self._caller.json(call, models.FileAnswer.from_data)
 
     async def get(
         self,
         file_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.File:
+    ) -> models.FileAnswer:
         """Shows a file's metadata, also while a received file is `pending`.
 
         Arguments:
@@ -2443,7 +2443,7 @@ class AsyncFilesResource:
             f"/v1/files/{segment(file_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.File.from_data)
+        return await self._caller.json(call, models.FileAnswer.from_data)
 
     def download(
         self,
@@ -2480,7 +2480,7 @@ class AsyncEventsResource(AsyncEventFeed):
         after_event_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Event]:
+    ) -> AsyncPaginator[models.EventAnswer]:
         """Lists what happened in the project, newest first.
 
         To follow the feed, poll with the id of the last event that you handled as `after_event_id`.
@@ -2507,7 +2507,7 @@ class AsyncEventsResource(AsyncEventFeed):
                 "after_event_id": after_event_id,
             },
         )
-        decode = models.Event.from_data
+        decode = models.EventAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def track(
@@ -2520,7 +2520,7 @@ class AsyncEventsResource(AsyncEventFeed):
         properties: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Track:
+    ) -> models.TrackAnswer:
         """Reports something a subscriber did; it is emitted as the event `event.tracked`.
 
         Arguments:
@@ -2551,7 +2551,7 @@ class AsyncEventsResource(AsyncEventFeed):
                 "properties": properties,
             }
         )
-        return await self._caller.json(call, models.Track.from_data)
+        return await self._caller.json(call, models.TrackAnswer.from_data)
 
 
 class AsyncMembersResource:
@@ -2568,7 +2568,7 @@ class AsyncMembersResource:
         role: Literal["owner", "admin", "agent", "viewer"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Member]:
+    ) -> AsyncPaginator[models.MemberAnswer]:
         """Lists the project's members, newest first; removed ones with `status=removed`.
 
         Arguments:
@@ -2589,7 +2589,7 @@ class AsyncMembersResource:
                 "role": role,
             },
         )
-        decode = models.Member.from_data
+        decode = models.MemberAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def add(
@@ -2600,7 +2600,7 @@ class AsyncMembersResource:
         role: Literal["owner", "admin", "agent", "viewer"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Member:
+    ) -> models.MemberAnswer:
         """Adds a member. An email, in any case, identifies one member of a project.
 
         Arguments:
@@ -2623,14 +2623,14 @@ class AsyncMembersResource:
                 "role": role,
             }
         )
-        return await self._caller.json(call, models.Member.from_data)
+        return await self._caller.json(call, models.MemberAnswer.from_data)
 
     async def get(
         self,
         member_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Member:
+    ) -> models.MemberAnswer:
         """Shows one member, including a removed one.
 
         Arguments:
@@ -2643,7 +2643,7 @@ class AsyncMembersResource:
             f"/v1/members/{segment(member_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Member.from_data)
+        return await self._caller.json(call, models.MemberAnswer.from_data)
 
     async def update(
         self,
@@ -2653,7 +2653,7 @@ class AsyncMembersResource:
         email: str | NotGiven = NOT_GIVEN,
         role: Literal["owner", "admin", "agent", "viewer"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Member:
+    ) -> models.MemberAnswer:
         """Changes a member's name, email and role; omitted fields stay unchanged.
 
         For members who sign in to the dashboard, the owner role can only be granted or revoked there;
@@ -2680,7 +2680,7 @@ class AsyncMembersResource:
                 "role": role,
             }
         )
-        return await self._caller.json(call, models.Member.from_data)
+        return await self._caller.json(call, models.MemberAnswer.from_data)
 
     async def delete(
         self,
@@ -2718,7 +2718,7 @@ class AsyncMembersResource:
         expires_in: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Link:
+    ) -> models.LinkAnswer:
         """Creates a link that connects a member to a messenger account: the first person to open it.
 
         One link per channel, also as a QR code; only one of them can be used, once. Keep them secret.
@@ -2743,7 +2743,7 @@ class AsyncMembersResource:
                 "expires_in": expires_in,
             }
         )
-        return await self._caller.json(call, models.Link.from_data)
+        return await self._caller.json(call, models.LinkAnswer.from_data)
 
     async def unlink(
         self,
@@ -2784,11 +2784,11 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
         | NotGiven = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
         lang: str | NotGiven | None = NOT_GIVEN,
-        number_matching: bool | NotGiven = NOT_GIVEN,
-        client: bodies.SignInClientBody | NotGiven | None = NOT_GIVEN,
+        match: bool | NotGiven = NOT_GIVEN,
+        client: bodies.Client | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Session:
+    ) -> models.SessionAnswer:
         """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
 
         With an `address`, the person is asked there at once, and there are no links.
@@ -2806,12 +2806,11 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
             address: Email address or phone number, on the `channel` where people are known by one: the
-                question is sent there at once. Use `number_matching` too, so that nobody confirms a
-                sign-in that another person started.
+                question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
+                another person started.
             lang: Language of the bot's question, by any tag of BCP 47: the service's that is closest.
                 Without it, the person's own.
-            number_matching: Number matching: the person chooses in the bot the number that your page
-                shows.
+            match: Number matching: the person chooses in the bot the number that your page shows.
             client: The browser that signs in; shown in the bot's question.
 
         Error codes: bad_request, invalid_url, idempotency_conflict, payload_too_large, too_early
@@ -2830,11 +2829,11 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 "must_prove": must_prove,
                 "address": address,
                 "lang": lang,
-                "number_matching": number_matching,
+                "match": match,
                 "client": client,
             }
         )
-        return await self._caller.json(call, models.Session.from_data)
+        return await self._caller.json(call, models.SessionAnswer.from_data)
 
     async def get_status(
         self,
@@ -2842,7 +2841,7 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
         *,
         wait: int | None = None,
         timeout_s: float | None = None,
-    ) -> models.SessionStatus:
+    ) -> models.StatusAnswer:
         """Shows the status of a sign-in, and its code once the person confirmed.
 
         The code stays the same until it is exchanged, so a lost response can be requested again. With
@@ -2863,7 +2862,7 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
                 "wait": wait,
             },
         )
-        return await self._caller.json(call, models.SessionStatus.from_data)
+        return await self._caller.json(call, models.StatusAnswer.from_data)
 
 
 class AsyncAuthLinksResource:
@@ -2878,7 +2877,7 @@ class AsyncAuthLinksResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.StaticLink]:
+    ) -> AsyncPaginator[models.StaticLinkAnswer]:
         """Lists the project's static sign-in links, newest first.
 
         Arguments:
@@ -2895,7 +2894,7 @@ class AsyncAuthLinksResource:
                 "cursor": cursor,
             },
         )
-        decode = models.StaticLink.from_data
+        decode = models.StaticLinkAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -2904,12 +2903,12 @@ class AsyncAuthLinksResource:
         slug: str,
         name: str,
         callback_url: str,
-        number_matching: bool | NotGiven = NOT_GIVEN,
+        match: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.StaticLink:
+    ) -> models.StaticLinkAnswer:
         """Creates a permanent sign-in link, for a page or in print.
 
         Arguments:
@@ -2917,8 +2916,7 @@ class AsyncAuthLinksResource:
                 in the whole service; it can't be changed later.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            number_matching: Whether the hosted page shows a number that the person has to choose in
-                the bot.
+            match: Whether the hosted page shows a number that the person has to choose in the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2937,51 +2935,51 @@ class AsyncAuthLinksResource:
                 "slug": slug,
                 "name": name,
                 "callback_url": callback_url,
-                "number_matching": number_matching,
+                "match": match,
                 "must_prove": must_prove,
             }
         )
-        return await self._caller.json(call, models.StaticLink.from_data)
+        return await self._caller.json(call, models.StaticLinkAnswer.from_data)
 
     async def get(
         self,
-        key: str,
+        slug: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.StaticLink:
+    ) -> models.StaticLinkAnswer:
         """Shows one static sign-in link.
 
         Arguments:
-            key: The static sign-in link, by its slug.
+            slug: The static sign-in link, by its slug.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/auth/links/{segment(key)}",
+            f"/v1/auth/links/{segment(slug)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.StaticLink.from_data)
+        return await self._caller.json(call, models.StaticLinkAnswer.from_data)
 
     async def update(
         self,
-        key: str,
+        slug: str,
         *,
         name: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven = NOT_GIVEN,
-        number_matching: bool | NotGiven = NOT_GIVEN,
+        match: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.StaticLink:
-        """Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
+    ) -> models.StaticLinkAnswer:
+        """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay
+        unchanged.
 
         Arguments:
-            key: The static sign-in link, by its slug.
+            slug: The static sign-in link, by its slug.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            number_matching: Whether the hosted page shows a number that the person has to choose in
-                the bot.
+            match: Whether the hosted page shows a number that the person has to choose in the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2989,36 +2987,36 @@ class AsyncAuthLinksResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PATCH",
-            f"/v1/auth/links/{segment(key)}",
+            "PUT",
+            f"/v1/auth/links/{segment(slug)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
             {
                 "name": name,
                 "callback_url": callback_url,
-                "number_matching": number_matching,
+                "match": match,
                 "must_prove": must_prove,
             }
         )
-        return await self._caller.json(call, models.StaticLink.from_data)
+        return await self._caller.json(call, models.StaticLinkAnswer.from_data)
 
     async def delete(
         self,
-        key: str,
+        slug: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a static sign-in link, which is no longer valid.
 
         Arguments:
-            key: The static sign-in link, by its slug.
+            slug: The static sign-in link, by its slug.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/auth/links/{segment(key)}",
+            f"/v1/auth/links/{segment(slug)}",
             timeout_s=timeout_s,
         )
         await self._caller.nothing(call)
@@ -3040,7 +3038,7 @@ class AsyncAuthResource:
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Verify:
+    ) -> models.VerifyAnswer:
         """Exchanges a code for the person who signed in. Works once; call it from your server.
 
         Arguments:
@@ -3065,7 +3063,7 @@ class AsyncAuthResource:
                 "must_prove": must_prove,
             }
         )
-        return await self._caller.json(call, models.Verify.from_data)
+        return await self._caller.json(call, models.VerifyAnswer.from_data)
 
 
 class AsyncBillingLedgerResource:
@@ -3082,7 +3080,7 @@ class AsyncBillingLedgerResource:
         since: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Entry]:
+    ) -> AsyncPaginator[models.EntryAnswer]:
         """Lists the charges of this project, newest first, one entry per operation.
 
         Arguments:
@@ -3103,7 +3101,7 @@ class AsyncBillingLedgerResource:
                 "since": since,
             },
         )
-        decode = models.Entry.from_data
+        decode = models.EntryAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
 
@@ -3118,21 +3116,21 @@ class AsyncBillingResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Billing:
+    ) -> models.BillingAnswer:
         """Shows the plan, the remaining credits, and whether paid operations are allowed."""
         call = Call(
             "GET",
             "/v1/billing",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Billing.from_data)
+        return await self._caller.json(call, models.BillingAnswer.from_data)
 
     async def get_usage(
         self,
         *,
         days: int | None = None,
         timeout_s: float | None = None,
-    ) -> models.Days:
+    ) -> models.DaysAnswer:
         """Shows the project's usage, by day and operation.
 
         Arguments:
@@ -3146,7 +3144,7 @@ class AsyncBillingResource:
                 "days": days,
             },
         )
-        return await self._caller.json(call, models.Days.from_data)
+        return await self._caller.json(call, models.DaysAnswer.from_data)
 
 
 class AsyncBroadcastsRecipientsResource:
@@ -3173,7 +3171,7 @@ class AsyncBroadcastsRecipientsResource:
         | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Recipient]:
+    ) -> AsyncPaginator[models.RecipientAnswer]:
         """Lists the recipients of a broadcast and the outcome for each.
 
         The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers
@@ -3199,7 +3197,7 @@ class AsyncBroadcastsRecipientsResource:
                 "reason": reason,
             },
         )
-        decode = models.Recipient.from_data
+        decode = models.RecipientAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
 
@@ -3213,7 +3211,7 @@ class AsyncBroadcastsResource:
     async def create(
         self,
         *,
-        audience: bodies.AudienceBody,
+        audience: bodies.Audience,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
@@ -3227,7 +3225,7 @@ class AsyncBroadcastsResource:
         name: str | NotGiven | None = NOT_GIVEN,
         variants: Sequence[bodies.BroadcastVariant] | NotGiven | None = NOT_GIVEN,
         experiment: bodies.BroadcastExperiment | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -3265,7 +3263,7 @@ class AsyncBroadcastsResource:
                 buttons.
             experiment: How `variants` are compared; the defaults if it is left out.
             audience: Who gets it.
-            route: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
+            route_id: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
                 person then, who gets one message: by the first channel of the route that works. Goes
                 with any filters of `audience` but `channels`.
             send_at: When it starts; left out: at once. A time in the past is refused.
@@ -3299,7 +3297,7 @@ class AsyncBroadcastsResource:
                 "variants": variants,
                 "experiment": experiment,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
                 "dry_run": dry_run,
@@ -3314,7 +3312,7 @@ class AsyncBroadcastsResource:
         status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Broadcast]:
+    ) -> AsyncPaginator[models.BroadcastAnswer]:
         """Lists the project's broadcasts, newest first. Scheduled ones are found by their id.
 
         Arguments:
@@ -3333,7 +3331,7 @@ class AsyncBroadcastsResource:
                 "status": status,
             },
         )
-        decode = models.Broadcast.from_data
+        decode = models.BroadcastAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def test(
@@ -3352,7 +3350,7 @@ class AsyncBroadcastsResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Send:
+    ) -> models.SendAnswer:
         """Sends the message of a broadcast to one subscriber, to see it before all others do.
 
         It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is
@@ -3399,14 +3397,14 @@ class AsyncBroadcastsResource:
                 "subscriber_id": subscriber_id,
             }
         )
-        return await self._caller.json(call, models.Send.from_data)
+        return await self._caller.json(call, models.SendAnswer.from_data)
 
     async def get(
         self,
         job_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Broadcast:
+    ) -> models.BroadcastAnswer:
         """Shows the progress of a broadcast, the estimated time left, and clicks on its links and
         buttons.
 
@@ -3423,7 +3421,7 @@ class AsyncBroadcastsResource:
             f"/v1/broadcast/{segment(job_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Broadcast.from_data)
+        return await self._caller.json(call, models.BroadcastAnswer.from_data)
 
     async def cancel(
         self,
@@ -3431,7 +3429,7 @@ class AsyncBroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Broadcast:
+    ) -> models.BroadcastAnswer:
         """Cancels a broadcast. Deliveries in progress are completed.
 
         `broadcast.cancelled` is emitted when no delivery is in progress any more; `finished_at` is
@@ -3450,7 +3448,7 @@ class AsyncBroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Broadcast.from_data)
+        return await self._caller.json(call, models.BroadcastAnswer.from_data)
 
     async def pause(
         self,
@@ -3458,7 +3456,7 @@ class AsyncBroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Broadcast:
+    ) -> models.BroadcastAnswer:
         """Pauses a running broadcast. Deliveries in progress are completed.
 
         Arguments:
@@ -3473,7 +3471,7 @@ class AsyncBroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Broadcast.from_data)
+        return await self._caller.json(call, models.BroadcastAnswer.from_data)
 
     async def resume(
         self,
@@ -3481,7 +3479,7 @@ class AsyncBroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Broadcast:
+    ) -> models.BroadcastAnswer:
         """Resumes a paused broadcast.
 
         Arguments:
@@ -3496,7 +3494,7 @@ class AsyncBroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Broadcast.from_data)
+        return await self._caller.json(call, models.BroadcastAnswer.from_data)
 
     async def resend_to_unknown(
         self,
@@ -3575,7 +3573,7 @@ class AsyncBroadcastsResource:
         variant: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Broadcast:
+    ) -> models.BroadcastAnswer:
         """Chooses the variant that goes to the rest of the audience, at once.
 
         It ends an experiment early, or decides a `manual` one. Nobody gets two variants: deliveries in
@@ -3600,7 +3598,7 @@ class AsyncBroadcastsResource:
                 "variant": variant,
             }
         )
-        return await self._caller.json(call, models.Broadcast.from_data)
+        return await self._caller.json(call, models.BroadcastAnswer.from_data)
 
 
 class AsyncDripsEnrollmentsResource:
@@ -3618,7 +3616,7 @@ class AsyncDripsEnrollmentsResource:
         subscriber_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Enrollment]:
+    ) -> AsyncPaginator[models.EnrollmentAnswer]:
         """Lists the enrollments of a drip campaign, newest first.
 
         Arguments:
@@ -3640,7 +3638,7 @@ class AsyncDripsEnrollmentsResource:
                 "subscriber_id": subscriber_id,
             },
         )
-        decode = models.Enrollment.from_data
+        decode = models.EnrollmentAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -3648,7 +3646,7 @@ class AsyncDripsEnrollmentsResource:
         enrollment_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Enrollment:
+    ) -> models.EnrollmentAnswer:
         """Shows an enrollment: the progress of one person. Events have its `enrollment_id`.
 
         Arguments:
@@ -3661,7 +3659,7 @@ class AsyncDripsEnrollmentsResource:
             f"/v1/drips/enrollments/{segment(enrollment_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Enrollment.from_data)
+        return await self._caller.json(call, models.EnrollmentAnswer.from_data)
 
     async def pause(
         self,
@@ -3669,7 +3667,7 @@ class AsyncDripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Enrollment:
+    ) -> models.EnrollmentAnswer:
         """Pauses one enrollment.
 
         Arguments:
@@ -3684,7 +3682,7 @@ class AsyncDripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Enrollment.from_data)
+        return await self._caller.json(call, models.EnrollmentAnswer.from_data)
 
     async def resume(
         self,
@@ -3692,7 +3690,7 @@ class AsyncDripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Enrollment:
+    ) -> models.EnrollmentAnswer:
         """Resumes one enrollment; the remaining delay counts from now.
 
         Arguments:
@@ -3707,7 +3705,7 @@ class AsyncDripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Enrollment.from_data)
+        return await self._caller.json(call, models.EnrollmentAnswer.from_data)
 
     async def cancel(
         self,
@@ -3715,7 +3713,7 @@ class AsyncDripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Enrollment:
+    ) -> models.EnrollmentAnswer:
         """Cancels one enrollment.
 
         Arguments:
@@ -3730,7 +3728,7 @@ class AsyncDripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Enrollment.from_data)
+        return await self._caller.json(call, models.EnrollmentAnswer.from_data)
 
 
 class AsyncDripsResource:
@@ -3752,7 +3750,7 @@ class AsyncDripsResource:
         status: Literal["active", "paused"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Drip:
+    ) -> models.DripAnswer:
         """Creates a drip campaign: its trigger and its steps.
 
         Arguments:
@@ -3786,7 +3784,7 @@ class AsyncDripsResource:
                 "status": status,
             }
         )
-        return await self._caller.json(call, models.Drip.from_data)
+        return await self._caller.json(call, models.DripAnswer.from_data)
 
     def list(
         self,
@@ -3794,7 +3792,7 @@ class AsyncDripsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Drip]:
+    ) -> AsyncPaginator[models.DripAnswer]:
         """Lists the project's drip campaigns, newest first.
 
         Arguments:
@@ -3811,7 +3809,7 @@ class AsyncDripsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Drip.from_data
+        decode = models.DripAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -3819,7 +3817,7 @@ class AsyncDripsResource:
         drip_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Drip:
+    ) -> models.DripAnswer:
         """Shows the newest version of a drip campaign.
 
         Arguments:
@@ -3832,7 +3830,7 @@ class AsyncDripsResource:
             f"/v1/drips/{segment(drip_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Drip.from_data)
+        return await self._caller.json(call, models.DripAnswer.from_data)
 
     async def update(
         self,
@@ -3845,7 +3843,7 @@ class AsyncDripsResource:
         stop_on: Sequence[str] | NotGiven = NOT_GIVEN,
         reentry: Literal["never", "after_completion"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Drip:
+    ) -> models.DripAnswer:
         """Changes a drip campaign; omitted fields stay unchanged.
 
         New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active
@@ -3866,7 +3864,7 @@ class AsyncDripsResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             f"/v1/drips/{segment(drip_id)}",
             timeout_s=timeout_s,
         )
@@ -3880,7 +3878,7 @@ class AsyncDripsResource:
                 "reentry": reentry,
             }
         )
-        return await self._caller.json(call, models.Drip.from_data)
+        return await self._caller.json(call, models.DripAnswer.from_data)
 
     async def delete(
         self,
@@ -3908,7 +3906,7 @@ class AsyncDripsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Drip:
+    ) -> models.DripAnswer:
         """Pauses a drip campaign: no step is sent, and nobody is enrolled.
 
         Arguments:
@@ -3922,7 +3920,7 @@ class AsyncDripsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Drip.from_data)
+        return await self._caller.json(call, models.DripAnswer.from_data)
 
     async def resume(
         self,
@@ -3930,7 +3928,7 @@ class AsyncDripsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Drip:
+    ) -> models.DripAnswer:
         """Resumes a drip campaign. Remaining delays count from now.
 
         Arguments:
@@ -3944,7 +3942,7 @@ class AsyncDripsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Drip.from_data)
+        return await self._caller.json(call, models.DripAnswer.from_data)
 
     async def enroll(
         self,
@@ -3955,7 +3953,7 @@ class AsyncDripsResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Enrollment:
+    ) -> models.EnrollmentAnswer:
         """Enrolls a subscriber in a drip campaign, whatever its trigger.
 
         Arguments:
@@ -3982,7 +3980,7 @@ class AsyncDripsResource:
                 "channel": channel,
             }
         )
-        return await self._caller.json(call, models.Enrollment.from_data)
+        return await self._caller.json(call, models.EnrollmentAnswer.from_data)
 
 
 class AsyncFormsSubmissionsResource:
@@ -4000,7 +3998,7 @@ class AsyncFormsSubmissionsResource:
         source: Literal["web", "messenger"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Submission]:
+    ) -> AsyncPaginator[models.SubmissionAnswer]:
         """Lists submissions, newest first. Spam is listed with `spam=true` only.
 
         Arguments:
@@ -4022,7 +4020,7 @@ class AsyncFormsSubmissionsResource:
                 "source": source,
             },
         )
-        decode = models.Submission.from_data
+        decode = models.SubmissionAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     def export(
@@ -4064,8 +4062,8 @@ class AsyncFormsSubmissionsResource:
         submission_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Submission:
-        """Shows a submission and the results of its rules.
+    ) -> models.SubmissionAnswer:
+        """Shows a submission and the results of its routes.
 
         Arguments:
             form_id: The form's id.
@@ -4078,7 +4076,7 @@ class AsyncFormsSubmissionsResource:
             f"/v1/forms/{segment(form_id)}/submissions/{segment(submission_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Submission.from_data)
+        return await self._caller.json(call, models.SubmissionAnswer.from_data)
 
     async def delete(
         self,
@@ -4118,13 +4116,13 @@ class AsyncFormsResource:
         slug: str,
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        rules: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
+        routes: Sequence[bodies.Route] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Form:
+    ) -> models.FormAnswer:
         """Creates a form, for web pages and the messenger.
 
         Arguments:
@@ -4132,7 +4130,7 @@ class AsyncFormsResource:
             description: Text below the heading, in one or several languages; null for none.
             thanks: Text after submitting, in one or several languages; null for the service's own.
             fields: The 1-50 questions, in their order.
-            rules: Where submissions go, each on its own; at most 40.
+            routes: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
                 page of thanks.
@@ -4155,14 +4153,14 @@ class AsyncFormsResource:
                 "description": description,
                 "thanks": thanks,
                 "fields": fields,
-                "rules": rules,
+                "routes": routes,
                 "allowed_origins": allowed_origins,
                 "redirect_url": redirect_url,
                 "min_fill_seconds": min_fill_seconds,
                 "slug": slug,
             }
         )
-        return await self._caller.json(call, models.Form.from_data)
+        return await self._caller.json(call, models.FormAnswer.from_data)
 
     def list(
         self,
@@ -4170,7 +4168,7 @@ class AsyncFormsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Form]:
+    ) -> AsyncPaginator[models.FormAnswer]:
         """Lists the project's forms, newest first.
 
         Arguments:
@@ -4187,7 +4185,7 @@ class AsyncFormsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Form.from_data
+        decode = models.FormAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -4195,7 +4193,7 @@ class AsyncFormsResource:
         form_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Form:
+    ) -> models.FormAnswer:
         """Shows the newest version of a form.
 
         Arguments:
@@ -4208,7 +4206,7 @@ class AsyncFormsResource:
             f"/v1/forms/{segment(form_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Form.from_data)
+        return await self._caller.json(call, models.FormAnswer.from_data)
 
     async def update(
         self,
@@ -4218,12 +4216,12 @@ class AsyncFormsResource:
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         fields: Sequence[bodies.FormField] | NotGiven = NOT_GIVEN,
-        rules: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
+        routes: Sequence[bodies.Route] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Form:
+    ) -> models.FormAnswer:
         """Changes a form; omitted fields stay unchanged. Each change creates a version.
 
         People who already started, in the messenger or on a page, finish the version they started.
@@ -4234,7 +4232,7 @@ class AsyncFormsResource:
             description: Text below the heading, in one or several languages; null for none.
             thanks: Text after submitting, in one or several languages; null for the service's own.
             fields: The 1-50 questions, in their order.
-            rules: Where submissions go, each on its own; at most 40.
+            routes: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
                 page of thanks.
@@ -4245,7 +4243,7 @@ class AsyncFormsResource:
             payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             f"/v1/forms/{segment(form_id)}",
             timeout_s=timeout_s,
         )
@@ -4255,13 +4253,13 @@ class AsyncFormsResource:
                 "description": description,
                 "thanks": thanks,
                 "fields": fields,
-                "rules": rules,
+                "routes": routes,
                 "allowed_origins": allowed_origins,
                 "redirect_url": redirect_url,
                 "min_fill_seconds": min_fill_seconds,
             }
         )
-        return await self._caller.json(call, models.Form.from_data)
+        return await self._caller.json(call, models.FormAnswer.from_data)
 
     async def delete(
         self,
@@ -4300,7 +4298,7 @@ class AsyncGatewaysResource:
         paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewGateway:
+    ) -> models.NewGatewayAnswer:
         """Creates a gateway and returns its URL, once.
 
         Enter the URL where the sender asks for that of an HTTP provider of SMS or email.
@@ -4336,7 +4334,7 @@ class AsyncGatewaysResource:
                 "paths": paths,
             }
         )
-        return await self._caller.json(call, models.NewGateway.from_data)
+        return await self._caller.json(call, models.NewGatewayAnswer.from_data)
 
     def list(
         self,
@@ -4344,7 +4342,7 @@ class AsyncGatewaysResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Gateway]:
+    ) -> AsyncPaginator[models.GatewayAnswer]:
         """Lists the project's gateways, newest first.
 
         Arguments:
@@ -4361,7 +4359,7 @@ class AsyncGatewaysResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Gateway.from_data
+        decode = models.GatewayAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -4369,7 +4367,7 @@ class AsyncGatewaysResource:
         gateway_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Gateway:
+    ) -> models.GatewayAnswer:
         """Shows a gateway, without the secret in its URL.
 
         Arguments:
@@ -4382,7 +4380,7 @@ class AsyncGatewaysResource:
             f"/v1/gateways/{segment(gateway_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Gateway.from_data)
+        return await self._caller.json(call, models.GatewayAnswer.from_data)
 
     async def update(
         self,
@@ -4393,8 +4391,8 @@ class AsyncGatewaysResource:
         signing_key: str | NotGiven | None = NOT_GIVEN,
         paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Gateway:
-        """Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
+    ) -> models.GatewayAnswer:
+        """Changes a gateway; messages that are under way keep the channels that they began with.
 
         Arguments:
             gateway_id: The gateway's id.
@@ -4412,7 +4410,7 @@ class AsyncGatewaysResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             f"/v1/gateways/{segment(gateway_id)}",
             timeout_s=timeout_s,
         )
@@ -4424,7 +4422,7 @@ class AsyncGatewaysResource:
                 "paths": paths,
             }
         )
-        return await self._caller.json(call, models.Gateway.from_data)
+        return await self._caller.json(call, models.GatewayAnswer.from_data)
 
     async def delete(
         self,
@@ -4452,7 +4450,7 @@ class AsyncGatewaysResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.GatewayUrl:
+    ) -> models.GatewayUrlAnswer:
         """Replaces the secret in a gateway's URL; the new URL is returned once.
 
         The previous URL is accepted for 24 more hours; URLs replaced before it stop working.
@@ -4468,7 +4466,7 @@ class AsyncGatewaysResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.GatewayUrl.from_data)
+        return await self._caller.json(call, models.GatewayUrlAnswer.from_data)
 
     def messages(
         self,
@@ -4477,7 +4475,7 @@ class AsyncGatewaysResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.GatewayMessage]:
+    ) -> AsyncPaginator[models.GatewayMessageAnswer]:
         """Lists the messages of the last seven days that were sent through a gateway, newest first.
 
         Arguments:
@@ -4495,45 +4493,7 @@ class AsyncGatewaysResource:
                 "cursor": cursor,
             },
         )
-        decode = models.GatewayMessage.from_data
-        return AsyncPaginator(self._caller, call, decode)
-
-
-class AsyncTicketsMessagesResource:
-    """`client.tickets.messages`"""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self._caller = caller
-
-    def list(
-        self,
-        ticket_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.TicketEntry]:
-        """Lists a ticket's messages and notes, newest first.
-
-        For a merged ticket, they are those of the ticket it was merged into.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-            limit: Entries per page.
-
-        Error codes: bad_request, not_found
-        """
-        call = Call(
-            "GET",
-            f"/v1/tickets/{segment(ticket_id)}/messages",
-            timeout_s=timeout_s,
-            query={
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        decode = models.TicketEntry.from_data
+        decode = models.GatewayMessageAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
 
@@ -4549,7 +4509,7 @@ class AsyncTicketsCannedAnswersResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.CannedAnswer]:
+    ) -> AsyncPaginator[models.CannedAnswerAnswer]:
         """Lists the project's canned answers, newest first.
 
         Arguments:
@@ -4566,7 +4526,7 @@ class AsyncTicketsCannedAnswersResource:
                 "cursor": cursor,
             },
         )
-        decode = models.CannedAnswer.from_data
+        decode = models.CannedAnswerAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -4574,16 +4534,16 @@ class AsyncTicketsCannedAnswersResource:
         *,
         key: str,
         text: str | Mapping[str, str],
-        title: str | NotGiven | None = NOT_GIVEN,
+        title: str | NotGiven = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswer:
+    ) -> models.CannedAnswerAnswer:
         """Creates a canned answer, which replies use by its key, with variables as in templates.
 
         Arguments:
             key: What replies name it by; unique in the project.
-            title: What agents see in the list; null for the key.
+            title: What agents see in the list; empty for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
 
@@ -4603,50 +4563,50 @@ class AsyncTicketsCannedAnswersResource:
                 "format": format,
             }
         )
-        return await self._caller.json(call, models.CannedAnswer.from_data)
+        return await self._caller.json(call, models.CannedAnswerAnswer.from_data)
 
     async def get(
         self,
-        key: str,
+        canned_answer: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswer:
+    ) -> models.CannedAnswerAnswer:
         """Shows one canned answer, by its key.
 
         Arguments:
-            key: What replies name it by; unique in the project.
+            canned_answer: What replies name it by; unique in the project.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/tickets/canned-answers/{segment(key)}",
+            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.CannedAnswer.from_data)
+        return await self._caller.json(call, models.CannedAnswerAnswer.from_data)
 
     async def update(
         self,
-        key: str,
+        canned_answer: str,
         *,
-        title: str | NotGiven | None = NOT_GIVEN,
+        title: str | NotGiven = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswer:
+    ) -> models.CannedAnswerAnswer:
         """Changes a canned answer; omitted fields and messages already sent stay unchanged.
 
         Arguments:
-            key: What replies name it by; unique in the project.
-            title: What agents see in the list; null for the key.
+            canned_answer: What replies name it by; unique in the project.
+            title: What agents see in the list; empty for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PATCH",
-            f"/v1/tickets/canned-answers/{segment(key)}",
+            "PUT",
+            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -4656,24 +4616,24 @@ class AsyncTicketsCannedAnswersResource:
                 "format": format,
             }
         )
-        return await self._caller.json(call, models.CannedAnswer.from_data)
+        return await self._caller.json(call, models.CannedAnswerAnswer.from_data)
 
     async def delete(
         self,
-        key: str,
+        canned_answer: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Removes a canned answer.
 
         Arguments:
-            key: What replies name it by; unique in the project.
+            canned_answer: What replies name it by; unique in the project.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/tickets/canned-answers/{segment(key)}",
+            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
             timeout_s=timeout_s,
         )
         await self._caller.nothing(call)
@@ -4691,7 +4651,7 @@ class AsyncTicketsBlocklistResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Blocked]:
+    ) -> AsyncPaginator[models.BlockedAnswer]:
         """Lists subscribers whose messages open no tickets, the newest subscriber first.
 
         Arguments:
@@ -4708,21 +4668,21 @@ class AsyncTicketsBlocklistResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Blocked.from_data
+        decode = models.BlockedAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def add(
         self,
         subscriber_id: str,
         *,
-        reason: str | NotGiven | None = NOT_GIVEN,
+        reason: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Blocked:
+    ) -> models.BlockedAnswer:
         """Blocks a subscriber: their messages open or continue no ticket. They are not notified.
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            reason: Why, for agents; null for none.
+            reason: Why, for agents; may be empty.
 
         Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
@@ -4736,7 +4696,7 @@ class AsyncTicketsBlocklistResource:
                 "reason": reason,
             }
         )
-        return await self._caller.json(call, models.Blocked.from_data)
+        return await self._caller.json(call, models.BlockedAnswer.from_data)
 
     async def remove(
         self,
@@ -4765,31 +4725,18 @@ class AsyncTicketsAgentsResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    def list(
+    async def list(
         self,
         *,
-        limit: int | None = None,
-        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Agent]:
-        """Lists the members who answer customers, newest first, with the open tickets that each has.
-
-        Arguments:
-            limit: Entries per page.
-
-        Error codes: bad_request
-        """
+    ) -> models.AgentList:
+        """Lists the members who answer customers, oldest first, with the open tickets that each has."""
         call = Call(
             "GET",
             "/v1/tickets/agents",
             timeout_s=timeout_s,
-            query={
-                "limit": limit,
-                "cursor": cursor,
-            },
         )
-        decode = models.Agent.from_data
-        return AsyncPaginator(self._caller, call, decode)
+        return await self._caller.json(call, models.AgentList.from_data)
 
     async def update(
         self,
@@ -4799,7 +4746,7 @@ class AsyncTicketsAgentsResource:
         max_open_tickets: int | NotGiven | None = NOT_GIVEN,
         shortcuts: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Agent:
+    ) -> models.AgentAnswer:
         """Changes whether, and how many, tickets are assigned to an agent automatically.
 
         Arguments:
@@ -4823,7 +4770,7 @@ class AsyncTicketsAgentsResource:
                 "shortcuts": shortcuts,
             }
         )
-        return await self._caller.json(call, models.Agent.from_data)
+        return await self._caller.json(call, models.AgentAnswer.from_data)
 
 
 class AsyncTicketsViewersResource:
@@ -4832,34 +4779,26 @@ class AsyncTicketsViewersResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    def list(
+    async def list(
         self,
         ticket_id: str,
         *,
-        limit: int | None = None,
-        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Viewer]:
-        """Lists who has the ticket open now, and who is writing, the newest member first.
+    ) -> models.ViewerList:
+        """Shows who has the ticket open now, and who is writing.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            limit: Entries per page.
 
-        Error codes: bad_request, not_found
+        Error codes: not_found
         """
         call = Call(
             "GET",
             f"/v1/tickets/{segment(ticket_id)}/viewers",
             timeout_s=timeout_s,
-            query={
-                "limit": limit,
-                "cursor": cursor,
-            },
         )
-        decode = models.Viewer.from_data
-        return AsyncPaginator(self._caller, call, decode)
+        return await self._caller.json(call, models.ViewerList.from_data)
 
     async def record(
         self,
@@ -4868,8 +4807,10 @@ class AsyncTicketsViewersResource:
         *,
         typing: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Viewer:
+    ) -> models.ViewerList:
         """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+
+        Returns everybody who has the ticket open, this member among them.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
@@ -4889,7 +4830,7 @@ class AsyncTicketsViewersResource:
                 "typing": typing,
             }
         )
-        return await self._caller.json(call, models.Viewer.from_data)
+        return await self._caller.json(call, models.ViewerList.from_data)
 
 
 class AsyncTicketsResource:
@@ -4897,7 +4838,6 @@ class AsyncTicketsResource:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
-        self.messages = AsyncTicketsMessagesResource(caller)
         self.canned_answers = AsyncTicketsCannedAnswersResource(caller)
         self.blocklist = AsyncTicketsBlocklistResource(caller)
         self.agents = AsyncTicketsAgentsResource(caller)
@@ -4918,7 +4858,7 @@ class AsyncTicketsResource:
         sort: Literal["newest", "waiting", "due"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Ticket]:
+    ) -> AsyncPaginator[models.TicketAnswer]:
         """Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match.
 
         Arguments:
@@ -4956,7 +4896,7 @@ class AsyncTicketsResource:
                 "sort": sort,
             },
         )
-        decode = models.Ticket.from_data
+        decode = models.TicketAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def open(
@@ -4968,14 +4908,14 @@ class AsyncTicketsResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         name: str | NotGiven | None = NOT_GIVEN,
         email: str | NotGiven | None = NOT_GIVEN,
-        subject: str | NotGiven | None = NOT_GIVEN,
+        subject: str | NotGiven = NOT_GIVEN,
         priority: Literal["low", "normal", "high", "urgent"] | NotGiven = NOT_GIVEN,
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         assignee_id: str | NotGiven | None = NOT_GIVEN,
         file_ids: Sequence[str] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
+    ) -> models.TicketAnswer:
         """Opens a ticket for a subscriber, or with `channel: "virtual"` for a customer without messenger.
 
         Arguments:
@@ -4987,7 +4927,7 @@ class AsyncTicketsResource:
             name: Name of a virtual customer; a subscriber has their own.
             email: Email address of a virtual customer, for agents: nothing is sent to it.
             text: The customer's message.
-            subject: What it is about; by default the beginning of the text.
+            subject: By default the beginning of the text.
             priority: How urgent it is.
             tags: Labels for agents.
             assignee_id: The member who is to handle it, no viewer. By default nobody, or the next in
@@ -5018,14 +4958,14 @@ class AsyncTicketsResource:
                 "file_ids": file_ids,
             }
         )
-        return await self._caller.json(call, models.Ticket.from_data)
+        return await self._caller.json(call, models.TicketAnswer.from_data)
 
     async def get_stats(
         self,
         *,
         since: str | datetime | None = None,
         timeout_s: float | None = None,
-    ) -> models.Stats:
+    ) -> models.StatsAnswer:
         """Shows how many tickets were opened, and how fast they were answered and closed.
 
         The answer has the share of service level targets that were met, too.
@@ -5041,79 +4981,38 @@ class AsyncTicketsResource:
                 "since": since,
             },
         )
-        return await self._caller.json(call, models.Stats.from_data)
+        return await self._caller.json(call, models.StatsAnswer.from_data)
 
     async def get(
         self,
         ticket_id: str,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Shows a ticket, by its id or its number.
+    ) -> models.WholeTicketAnswer:
+        """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
         For a merged ticket, the ticket it was merged into is returned.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
+            limit: Entries per page.
+            cursor: `next_cursor` of the previous page; without it, the first page.
 
-        Error codes: not_found
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
             f"/v1/tickets/{segment(ticket_id)}",
             timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return await self._caller.json(call, models.Ticket.from_data)
-
-    async def update(
-        self,
-        ticket_id: str,
-        *,
-        status: Literal["open", "pending", "snoozed", "closed"] | NotGiven = NOT_GIVEN,
-        priority: Literal["low", "normal", "high", "urgent"] | NotGiven = NOT_GIVEN,
-        assignee_id: str | NotGiven | None = NOT_GIVEN,
-        only_if_unassigned: bool | NotGiven = NOT_GIVEN,
-        tags: Sequence[str] | NotGiven = NOT_GIVEN,
-        snoozed_until: str | datetime | NotGiven | None = NOT_GIVEN,
-        timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Changes a ticket's status, priority, assignee, tags or snooze: all of them, or none.
-
-        A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next
-        message within `reopen_days` reopens a closed one.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-            status: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or
-                the customer's next message; `closed`. A closed ticket can't be snoozed.
-            priority: How urgent the ticket is.
-            assignee_id: The member who is to handle the ticket, no viewer; null unassigns it.
-            only_if_unassigned: With `assignee_id`: fail with 409 if another member has the ticket
-                already.
-            tags: All its labels; others are removed.
-            snoozed_until: Snoozes the ticket until this time, ahead; the customer's next message wakes
-                it earlier. Null, or omitted with the status `snoozed`: until the customer writes.
-
-        Error codes: bad_request, not_found, conflict, payload_too_large
-        """
-        call = Call(
-            "PATCH",
-            f"/v1/tickets/{segment(ticket_id)}",
-            timeout_s=timeout_s,
-        )
-        call = call.with_json(
-            {
-                "status": status,
-                "priority": priority,
-                "assignee_id": assignee_id,
-                "only_if_unassigned": only_if_unassigned,
-                "tags": tags,
-                "snoozed_until": snoozed_until,
-            }
-        )
-        return await self._caller.json(call, models.Ticket.from_data)
+        return await self._caller.json(call, models.WholeTicketAnswer.from_data)
 
     async def delete(
         self,
@@ -5151,7 +5050,7 @@ class AsyncTicketsResource:
         status: Literal["open", "pending", "closed"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Reply:
+    ) -> models.ReplyAnswer:
         """Replies to the customer in their messenger, or with `internal` adds an internal note.
 
         A reply is a paid operation, a note is not. `message.delivery` of the ticket reports the
@@ -5195,7 +5094,7 @@ class AsyncTicketsResource:
                 "status": status,
             }
         )
-        return await self._caller.json(call, models.Reply.from_data)
+        return await self._caller.json(call, models.ReplyAnswer.from_data)
 
     async def add_customer_reply(
         self,
@@ -5205,7 +5104,7 @@ class AsyncTicketsResource:
         file_ids: Sequence[str] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
+    ) -> models.TicketAnswer:
         """Adds a message of a virtual customer; returns the ticket it was added to.
 
         If this ticket was closed too long ago to be reopened, a new one is opened.
@@ -5231,53 +5130,185 @@ class AsyncTicketsResource:
                 "file_ids": file_ids,
             }
         )
-        return await self._caller.json(call, models.Ticket.from_data)
+        return await self._caller.json(call, models.TicketAnswer.from_data)
 
-    async def add_tag(
+    async def assign(
         self,
         ticket_id: str,
-        key: str,
         *,
+        assignee_id: str | None,
+        only_if_unassigned: bool | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Adds a tag to a ticket; its other tags stay.
+    ) -> models.TicketAnswer:
+        """Assigns a ticket to a member who answers customers, or unassigns it.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            key: The label.
+            assignee_id: The member who is to handle the ticket, no viewer; null to unassign it.
+            only_if_unassigned: Fail with 409 if the ticket is already assigned.
 
-        Error codes: bad_request, not_found, payload_too_large
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
-            "PUT",
-            f"/v1/tickets/{segment(ticket_id)}/tags/{segment(key)}",
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/assign",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Ticket.from_data)
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "assignee_id": assignee_id,
+                "only_if_unassigned": only_if_unassigned,
+            }
+        )
+        return await self._caller.json(call, models.TicketAnswer.from_data)
 
-    async def remove_tag(
+    async def set_status(
         self,
         ticket_id: str,
-        key: str,
         *,
+        status: Literal["open", "pending", "closed"],
+        idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> None:
-        """Removes a tag from a ticket, if present.
+    ) -> models.TicketAnswer:
+        """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            key: The label.
+            status: `open`: an agent is to act; `pending`: the customer is; `closed`.
 
-        Error codes: bad_request, not_found, payload_too_large
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
-            "DELETE",
-            f"/v1/tickets/{segment(ticket_id)}/tags/{segment(key)}",
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/status",
             timeout_s=timeout_s,
         )
-        await self._caller.nothing(call)
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "status": status,
+            }
+        )
+        return await self._caller.json(call, models.TicketAnswer.from_data)
+
+    async def set_priority(
+        self,
+        ticket_id: str,
+        *,
+        priority: Literal["low", "normal", "high", "urgent"],
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketAnswer:
+        """Sets the priority of a ticket.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            priority: How urgent the ticket is.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/priority",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "priority": priority,
+            }
+        )
+        return await self._caller.json(call, models.TicketAnswer.from_data)
+
+    async def set_tags(
+        self,
+        ticket_id: str,
+        *,
+        tags: Sequence[str],
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketAnswer:
+        """Replaces the tags of a ticket.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            tags: All its labels; empty to remove them.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/tags",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "tags": tags,
+            }
+        )
+        return await self._caller.json(call, models.TicketAnswer.from_data)
+
+    async def snooze(
+        self,
+        ticket_id: str,
+        *,
+        until: str | datetime,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketAnswer:
+        """Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            until: When the ticket is open again, ahead.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/snooze",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "until": until,
+            }
+        )
+        return await self._caller.json(call, models.TicketAnswer.from_data)
+
+    async def close(
+        self,
+        ticket_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketAnswer:
+        """Closes a ticket. The customer's next message within `reopen_days` reopens it.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/tickets/{segment(ticket_id)}/close",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.TicketAnswer.from_data)
 
     async def merge(
         self,
@@ -5286,7 +5317,7 @@ class AsyncTicketsResource:
         into: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
+    ) -> models.TicketAnswer:
         """Moves all messages of a ticket into another one of the same customer, and closes it.
 
         Returns the other ticket, to which the id and number of this one refer from then on.
@@ -5310,7 +5341,7 @@ class AsyncTicketsResource:
                 "into": into,
             }
         )
-        return await self._caller.json(call, models.Ticket.from_data)
+        return await self._caller.json(call, models.TicketAnswer.from_data)
 
     async def start_bulk_action(
         self,
@@ -5322,7 +5353,7 @@ class AsyncTicketsResource:
         ticket_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.TicketBulkActionAnswer:
         """Changes many tickets in the background: assignee, status, priority or tags.
 
         First it writes down which tickets it is about. Each is changed as by a request of its own,
@@ -5355,7 +5386,7 @@ class AsyncTicketsResource:
                 "ticket_ids": ticket_ids,
             }
         )
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
 
     def list_bulk_actions(
         self,
@@ -5363,7 +5394,7 @@ class AsyncTicketsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.BulkAction]:
+    ) -> AsyncPaginator[models.TicketBulkActionAnswer]:
         """Lists the project's bulk actions on tickets of the last 30 days, newest first.
 
         Arguments:
@@ -5380,72 +5411,72 @@ class AsyncTicketsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.BulkAction.from_data
+        decode = models.TicketBulkActionAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get_bulk_action(
         self,
-        bulk_action_id: str,
+        ticket_bulk_action_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.TicketBulkActionAnswer:
         """Shows the progress of a bulk action on tickets.
 
         Arguments:
-            bulk_action_id: The bulk action's id.
+            ticket_bulk_action_id: The bulk action's id.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/tickets/bulk-actions/{segment(bulk_action_id)}",
+            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
 
     async def cancel_bulk_action(
         self,
-        bulk_action_id: str,
+        ticket_bulk_action_id: str,
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkAction:
+    ) -> models.TicketBulkActionAnswer:
         """Ends a bulk action on tickets where it is. What is done stays done.
 
         Arguments:
-            bulk_action_id: The bulk action's id.
+            ticket_bulk_action_id: The bulk action's id.
 
         Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
             too_early
         """
         call = Call(
             "POST",
-            f"/v1/tickets/bulk-actions/{segment(bulk_action_id)}/cancel",
+            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}/cancel",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.BulkAction.from_data)
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
 
     async def get_settings(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.DeskSettings:
+    ) -> models.DeskSettingsAnswer:
         """Shows the project's helpdesk settings."""
         call = Call(
             "GET",
             "/v1/tickets/settings",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.DeskSettings.from_data)
+        return await self._caller.json(call, models.DeskSettingsAnswer.from_data)
 
     async def update_settings(
         self,
         *,
         assignment: Literal["manual", "round_robin", "least_busy"] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.DeskSettings:
-        """Changes the project's helpdesk settings; omitted ones stay unchanged.
+    ) -> models.DeskSettingsAnswer:
+        """Replaces the project's helpdesk settings; omitted ones get their defaults.
 
         Arguments:
             assignment: How tickets that nobody has are assigned when they are opened or reopened:
@@ -5456,7 +5487,7 @@ class AsyncTicketsResource:
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             "/v1/tickets/settings",
             timeout_s=timeout_s,
         )
@@ -5465,31 +5496,31 @@ class AsyncTicketsResource:
                 "assignment": assignment,
             }
         )
-        return await self._caller.json(call, models.DeskSettings.from_data)
+        return await self._caller.json(call, models.DeskSettingsAnswer.from_data)
 
     async def get_hours(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Hours:
+    ) -> models.HoursAnswer:
         """Shows the project's business hours."""
         call = Call(
             "GET",
             "/v1/tickets/hours",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Hours.from_data)
+        return await self._caller.json(call, models.HoursAnswer.from_data)
 
     async def update_hours(
         self,
         *,
         timezone: str | NotGiven = NOT_GIVEN,
-        openings: Sequence[bodies.OpeningBody] | NotGiven = NOT_GIVEN,
-        holidays: Sequence[bodies.HolidayBody] | NotGiven = NOT_GIVEN,
+        openings: Sequence[bodies.Opening] | NotGiven = NOT_GIVEN,
+        holidays: Sequence[bodies.Holiday] | NotGiven = NOT_GIVEN,
         away_message: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Hours:
-        """Changes the project's business hours; omitted fields stay unchanged.
+    ) -> models.HoursAnswer:
+        """Replaces the project's business hours; omitted fields get their defaults.
 
         Arguments:
             timezone: IANA time zone of the hours and days.
@@ -5502,7 +5533,7 @@ class AsyncTicketsResource:
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             "/v1/tickets/hours",
             timeout_s=timeout_s,
         )
@@ -5514,32 +5545,32 @@ class AsyncTicketsResource:
                 "away_message": away_message,
             }
         )
-        return await self._caller.json(call, models.Hours.from_data)
+        return await self._caller.json(call, models.HoursAnswer.from_data)
 
     async def get_service_levels(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Sla:
+    ) -> models.SlaAnswer:
         """Shows the project's service levels: how soon tickets are to be answered and closed."""
         call = Call(
             "GET",
             "/v1/tickets/sla",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Sla.from_data)
+        return await self._caller.json(call, models.SlaAnswer.from_data)
 
     async def update_service_levels(
         self,
         *,
-        urgent: bodies.TargetsBody | NotGiven = NOT_GIVEN,
-        high: bodies.TargetsBody | NotGiven = NOT_GIVEN,
-        normal: bodies.TargetsBody | NotGiven = NOT_GIVEN,
-        low: bodies.TargetsBody | NotGiven = NOT_GIVEN,
-        warn_seconds: int | NotGiven = NOT_GIVEN,
+        urgent: bodies.Targets | NotGiven = NOT_GIVEN,
+        high: bodies.Targets | NotGiven = NOT_GIVEN,
+        normal: bodies.Targets | NotGiven = NOT_GIVEN,
+        low: bodies.Targets | NotGiven = NOT_GIVEN,
+        warn_minutes: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Sla:
-        """Changes the project's service levels; omitted priorities stay unchanged.
+    ) -> models.SlaAnswer:
+        """Replaces the project's service levels; omitted targets are removed.
 
         Tickets that are not closed follow soon. A target that they did not have counts from then on.
 
@@ -5548,13 +5579,13 @@ class AsyncTicketsResource:
             high: Of tickets with high priority.
             normal: Of tickets as usual.
             low: Of tickets with low priority.
-            warn_seconds: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted,
+            warn_minutes: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted,
                 as they pass; 0 for never. A target that is shorter has no warning.
 
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             "/v1/tickets/sla",
             timeout_s=timeout_s,
         )
@@ -5564,10 +5595,10 @@ class AsyncTicketsResource:
                 "high": high,
                 "normal": normal,
                 "low": low,
-                "warn_seconds": warn_seconds,
+                "warn_minutes": warn_minutes,
             }
         )
-        return await self._caller.json(call, models.Sla.from_data)
+        return await self._caller.json(call, models.SlaAnswer.from_data)
 
 
 class AsyncOidcClientsSecretsResource:
@@ -5576,33 +5607,25 @@ class AsyncOidcClientsSecretsResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    def list(
+    async def list(
         self,
         client_id: str,
         *,
-        limit: int | None = None,
-        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.SecretEntry]:
-        """Lists the valid secrets of a client, newest first, without their texts.
+    ) -> models.SecretList:
+        """Lists the valid secrets of a client, without their texts.
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
-            limit: Entries per page.
 
-        Error codes: bad_request, not_found
+        Error codes: not_found
         """
         call = Call(
             "GET",
             f"/v1/oidc/clients/{segment(client_id)}/secrets",
             timeout_s=timeout_s,
-            query={
-                "limit": limit,
-                "cursor": cursor,
-            },
         )
-        decode = models.SecretEntry.from_data
-        return AsyncPaginator(self._caller, call, decode)
+        return await self._caller.json(call, models.SecretList.from_data)
 
     async def rotate(
         self,
@@ -5610,7 +5633,7 @@ class AsyncOidcClientsSecretsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Secret:
+    ) -> models.SecretAnswer:
         """Makes a new secret. The previous one stays valid for some days, so that it can be replaced.
 
         Arguments:
@@ -5625,7 +5648,7 @@ class AsyncOidcClientsSecretsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Secret.from_data)
+        return await self._caller.json(call, models.SecretAnswer.from_data)
 
     async def delete(
         self,
@@ -5663,7 +5686,7 @@ class AsyncOidcClientsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.OidcClient]:
+    ) -> AsyncPaginator[models.ClientAnswer]:
         """Lists the project's OpenID clients, newest first.
 
         Arguments:
@@ -5680,7 +5703,7 @@ class AsyncOidcClientsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.OidcClient.from_data
+        decode = models.ClientAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -5721,7 +5744,7 @@ class AsyncOidcClientsResource:
         | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewOidcClient:
+    ) -> models.NewClientAnswer:
         """Registers software that signs people in. Its secret is shown once.
 
         Arguments:
@@ -5787,14 +5810,14 @@ class AsyncOidcClientsResource:
                 "id_token_signed_response_alg": id_token_signed_response_alg,
             }
         )
-        return await self._caller.json(call, models.NewOidcClient.from_data)
+        return await self._caller.json(call, models.NewClientAnswer.from_data)
 
     async def get(
         self,
         client_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.OidcClient:
+    ) -> models.ClientAnswer:
         """Shows one OpenID client.
 
         Arguments:
@@ -5807,7 +5830,7 @@ class AsyncOidcClientsResource:
             f"/v1/oidc/clients/{segment(client_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.OidcClient.from_data)
+        return await self._caller.json(call, models.ClientAnswer.from_data)
 
     async def update(
         self,
@@ -5841,7 +5864,7 @@ class AsyncOidcClientsResource:
         | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.OidcClient:
+    ) -> models.ClientAnswer:
         """Changes an OpenID client; omitted fields stay unchanged.
 
         Arguments:
@@ -5876,7 +5899,7 @@ class AsyncOidcClientsResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PATCH",
+            "PUT",
             f"/v1/oidc/clients/{segment(client_id)}",
             timeout_s=timeout_s,
         )
@@ -5900,7 +5923,7 @@ class AsyncOidcClientsResource:
                 "home_url": home_url,
             }
         )
-        return await self._caller.json(call, models.OidcClient.from_data)
+        return await self._caller.json(call, models.ClientAnswer.from_data)
 
     async def delete(
         self,
@@ -5935,7 +5958,7 @@ class AsyncOidcRegistrationTokensResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.RegistrationToken]:
+    ) -> AsyncPaginator[models.RegistrationTokenAnswer]:
         """Lists the tokens by which software registers itself as an OpenID client, newest first.
 
         Arguments:
@@ -5952,7 +5975,7 @@ class AsyncOidcRegistrationTokensResource:
                 "cursor": cursor,
             },
         )
-        decode = models.RegistrationToken.from_data
+        decode = models.RegistrationTokenAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -5960,16 +5983,16 @@ class AsyncOidcRegistrationTokensResource:
         *,
         name: str,
         max_uses: int | NotGiven | None = NOT_GIVEN,
-        expires_in: int | NotGiven | None = NOT_GIVEN,
+        lifetime_s: int | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewRegistrationToken:
+    ) -> models.NewRegistrationTokenAnswer:
         """Makes a token by which software registers itself as an OpenID client. It is shown once.
 
         Arguments:
             name: What it is for; clients do not see it.
             max_uses: Clients that it can register; null for any number.
-            expires_in: Seconds for which it is valid; null if it does not expire.
+            lifetime_s: Seconds for which it is valid; null if it does not expire.
 
         Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
@@ -5983,10 +6006,10 @@ class AsyncOidcRegistrationTokensResource:
             {
                 "name": name,
                 "max_uses": max_uses,
-                "expires_in": expires_in,
+                "lifetime_s": lifetime_s,
             }
         )
-        return await self._caller.json(call, models.NewRegistrationToken.from_data)
+        return await self._caller.json(call, models.NewRegistrationTokenAnswer.from_data)
 
     async def revoke(
         self,
@@ -6036,21 +6059,21 @@ class AsyncOtpResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SendOtp:
+    ) -> models.SendOtpAnswer:
         """Sends a code to a subscriber, or to an address; it replaces the previous one of the same
         purpose.
 
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
 
-        With `route` the same code goes to the first channel of the route that reaches the person, at
-        once to the
+        With `route_id` the same code goes to the first channel of the route that reaches the person,
+        at once to the
         next one if that fails, and to the next one too if the code was not given within the step's
-        `within_seconds`.
+        `within_s`.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -6071,7 +6094,7 @@ class AsyncOtpResource:
                 to be on.
             address: Email address or phone number instead, on the `channel` where people are known by
                 one. Whoever is not known there is added and gets no other messages.
-            route: Id of a route: the same code is sent by its steps one after another, until it is
+            route_id: Id of a route: the same code is sent by its steps one after another, until it is
                 given. In place of `channel` and `address`.
             return_url: With it the answer has the `url` of a page that asks for the code, and leads
                 back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
@@ -6098,11 +6121,11 @@ class AsyncOtpResource:
                 "external_id": external_id,
                 "channel": channel,
                 "address": address,
-                "route": route,
+                "route_id": route_id,
                 "return_url": return_url,
             }
         )
-        return await self._caller.json(call, models.SendOtp.from_data)
+        return await self._caller.json(call, models.SendOtpAnswer.from_data)
 
     async def result(
         self,
@@ -6110,7 +6133,7 @@ class AsyncOtpResource:
         result: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtp:
+    ) -> models.VerifyOtpAnswer:
         """Exchanges the result of a hosted page for the person who entered the code; works once.
 
         Compare `otp_id` with that in the person's session at your site: it is the one that
@@ -6132,7 +6155,7 @@ class AsyncOtpResource:
                 "result": result,
             }
         )
-        return await self._caller.json(call, models.VerifyOtp.from_data)
+        return await self._caller.json(call, models.VerifyOtpAnswer.from_data)
 
     async def request(
         self,
@@ -6145,7 +6168,7 @@ class AsyncOtpResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RequestOtp:
+    ) -> models.RequestOtpAnswer:
         """Creates a link that subscribes the first person to open it, and sends them a code.
 
         The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who
@@ -6179,7 +6202,7 @@ class AsyncOtpResource:
                 "channel": channel,
             }
         )
-        return await self._caller.json(call, models.RequestOtp.from_data)
+        return await self._caller.json(call, models.RequestOtpAnswer.from_data)
 
     async def verify(
         self,
@@ -6192,7 +6215,7 @@ class AsyncOtpResource:
         purpose: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtp:
+    ) -> models.VerifyOtpAnswer:
         """Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server.
 
         Arguments:
@@ -6225,14 +6248,14 @@ class AsyncOtpResource:
                 "code": code,
             }
         )
-        return await self._caller.json(call, models.VerifyOtp.from_data)
+        return await self._caller.json(call, models.VerifyOtpAnswer.from_data)
 
     async def get(
         self,
         otp_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Otp:
+    ) -> models.OtpAnswer:
         """Shows the status of a code; never the code.
 
         Arguments:
@@ -6245,7 +6268,7 @@ class AsyncOtpResource:
             f"/v1/otp/{segment(otp_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Otp.from_data)
+        return await self._caller.json(call, models.OtpAnswer.from_data)
 
 
 class AsyncScheduledResource:
@@ -6271,12 +6294,12 @@ class AsyncScheduledResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Scheduled:
+    ) -> models.ScheduledAnswer:
         """Schedules a message to one subscriber or an audience.
 
         It is validated now, and again at its time, when the template is rendered and the audience is
@@ -6302,7 +6325,7 @@ class AsyncScheduledResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
@@ -6334,12 +6357,12 @@ class AsyncScheduledResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "timezone": timezone,
             }
         )
-        return await self._caller.json(call, models.Scheduled.from_data)
+        return await self._caller.json(call, models.ScheduledAnswer.from_data)
 
     def list(
         self,
@@ -6348,7 +6371,7 @@ class AsyncScheduledResource:
         status: Literal["scheduled", "sent", "failed", "skipped", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Scheduled]:
+    ) -> AsyncPaginator[models.ScheduledAnswer]:
         """Lists the project's scheduled messages, newest first.
 
         Arguments:
@@ -6367,7 +6390,7 @@ class AsyncScheduledResource:
                 "status": status,
             },
         )
-        decode = models.Scheduled.from_data
+        decode = models.ScheduledAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -6375,7 +6398,7 @@ class AsyncScheduledResource:
         scheduled_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Scheduled:
+    ) -> models.ScheduledAnswer:
         """Shows a scheduled message, also for a while after it has finished.
 
         Arguments:
@@ -6388,7 +6411,7 @@ class AsyncScheduledResource:
             f"/v1/scheduled/{segment(scheduled_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Scheduled.from_data)
+        return await self._caller.json(call, models.ScheduledAnswer.from_data)
 
     async def update(
         self,
@@ -6404,11 +6427,11 @@ class AsyncScheduledResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         send_at: str | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Scheduled:
+    ) -> models.ScheduledAnswer:
         """Changes the message or the time of one that is still scheduled.
 
         Arguments:
@@ -6424,8 +6447,8 @@ class AsyncScheduledResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
-                each subscriber of the audience.
+            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
+                or each subscriber of the audience.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
@@ -6449,35 +6472,32 @@ class AsyncScheduledResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "timezone": timezone,
             }
         )
-        return await self._caller.json(call, models.Scheduled.from_data)
+        return await self._caller.json(call, models.ScheduledAnswer.from_data)
 
     async def cancel(
         self,
         scheduled_id: str,
         *,
-        idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Scheduled:
+    ) -> None:
         """Cancels one that is still scheduled.
 
         Arguments:
             scheduled_id: The scheduled message's id.
 
-        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
-            too_early
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
-            "POST",
-            f"/v1/scheduled/{segment(scheduled_id)}/cancel",
+            "DELETE",
+            f"/v1/scheduled/{segment(scheduled_id)}",
             timeout_s=timeout_s,
         )
-        call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Scheduled.from_data)
+        await self._caller.nothing(call)
 
 
 class AsyncRecurringResource:
@@ -6502,17 +6522,17 @@ class AsyncRecurringResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven | None = NOT_GIVEN,
-        every: bodies.EveryBody | NotGiven | None = NOT_GIVEN,
+        every: bodies.Every | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         starts_at: str | NotGiven | None = NOT_GIVEN,
         ends_at: str | NotGiven | None = NOT_GIVEN,
-        quiet_hours: bodies.QuietHoursBody | NotGiven | None = NOT_GIVEN,
+        quiet_hours: bodies.QuietHours | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Recurring:
+    ) -> models.RecurringAnswer:
         """Creates a recurring message, by cron or at an interval, in the local time of a time zone.
 
         A local time skipped by a daylight saving change is replaced by the next existing minute; of a
@@ -6538,7 +6558,7 @@ class AsyncRecurringResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,
@@ -6576,7 +6596,7 @@ class AsyncRecurringResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6585,16 +6605,16 @@ class AsyncRecurringResource:
                 "quiet_hours": quiet_hours,
             }
         )
-        return await self._caller.json(call, models.Recurring.from_data)
+        return await self._caller.json(call, models.RecurringAnswer.from_data)
 
     def list(
         self,
         *,
         limit: int | None = None,
-        status: Literal["active", "paused", "completed", "cancelled"] | None = None,
+        status: Literal["active", "paused", "ended", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Recurring]:
+    ) -> AsyncPaginator[models.RecurringAnswer]:
         """Lists the project's recurring messages, newest first.
 
         Arguments:
@@ -6613,7 +6633,7 @@ class AsyncRecurringResource:
                 "status": status,
             },
         )
-        decode = models.Recurring.from_data
+        decode = models.RecurringAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -6621,7 +6641,7 @@ class AsyncRecurringResource:
         recurring_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Recurring:
+    ) -> models.RecurringAnswer:
         """Shows a recurring message: its next run, and the result of the last one.
 
         Arguments:
@@ -6634,7 +6654,7 @@ class AsyncRecurringResource:
             f"/v1/recurring/{segment(recurring_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Recurring.from_data)
+        return await self._caller.json(call, models.RecurringAnswer.from_data)
 
     async def update(
         self,
@@ -6650,15 +6670,15 @@ class AsyncRecurringResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven = NOT_GIVEN,
-        every: bodies.EveryBody | NotGiven = NOT_GIVEN,
+        every: bodies.Every | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         starts_at: str | NotGiven | None = NOT_GIVEN,
         ends_at: str | NotGiven | None = NOT_GIVEN,
-        quiet_hours: bodies.QuietHoursBody | NotGiven | None = NOT_GIVEN,
+        quiet_hours: bodies.QuietHours | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Recurring:
+    ) -> models.RecurringAnswer:
         """Changes the message or the schedule, until it has finished.
 
         Arguments:
@@ -6674,8 +6694,8 @@ class AsyncRecurringResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
-                each subscriber of the audience.
+            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
+                or each subscriber of the audience.
             cron: Replaces `every`; a cron expression of five fields.
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
                 ahead.
@@ -6703,7 +6723,7 @@ class AsyncRecurringResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route": route,
+                "route_id": route_id,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6712,7 +6732,27 @@ class AsyncRecurringResource:
                 "quiet_hours": quiet_hours,
             }
         )
-        return await self._caller.json(call, models.Recurring.from_data)
+        return await self._caller.json(call, models.RecurringAnswer.from_data)
+
+    async def cancel(
+        self,
+        recurring_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Cancels it. Messages already queued are still sent.
+
+        Arguments:
+            recurring_id: The recurring message's id.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
+        """
+        call = Call(
+            "DELETE",
+            f"/v1/recurring/{segment(recurring_id)}",
+            timeout_s=timeout_s,
+        )
+        await self._caller.nothing(call)
 
     async def pause(
         self,
@@ -6720,7 +6760,7 @@ class AsyncRecurringResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Recurring:
+    ) -> models.RecurringAnswer:
         """Pauses it. Runs due meanwhile are skipped.
 
         Arguments:
@@ -6735,7 +6775,7 @@ class AsyncRecurringResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Recurring.from_data)
+        return await self._caller.json(call, models.RecurringAnswer.from_data)
 
     async def resume(
         self,
@@ -6743,7 +6783,7 @@ class AsyncRecurringResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Recurring:
+    ) -> models.RecurringAnswer:
         """Resumes it with the next run from now.
 
         Arguments:
@@ -6758,30 +6798,7 @@ class AsyncRecurringResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Recurring.from_data)
-
-    async def cancel(
-        self,
-        recurring_id: str,
-        *,
-        idempotency_key: str | None = None,
-        timeout_s: float | None = None,
-    ) -> models.Recurring:
-        """Cancels it. Messages already queued are still sent.
-
-        Arguments:
-            recurring_id: The recurring message's id.
-
-        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
-            too_early
-        """
-        call = Call(
-            "POST",
-            f"/v1/recurring/{segment(recurring_id)}/cancel",
-            timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Recurring.from_data)
+        return await self._caller.json(call, models.RecurringAnswer.from_data)
 
 
 class AsyncWebhooksDeliveriesResource:
@@ -6795,11 +6812,11 @@ class AsyncWebhooksDeliveriesResource:
         webhook_id: str,
         *,
         limit: int | None = None,
-        status: Literal["queued", "delivered", "failed", "cancelled"] | None = None,
+        status: Literal["pending", "delivered", "failed", "cancelled"] | None = None,
         event: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Delivery]:
+    ) -> AsyncPaginator[models.DeliveryAnswer]:
         """Lists the deliveries of a webhook, newest first, with every attempt and its response.
 
         Arguments:
@@ -6821,7 +6838,7 @@ class AsyncWebhooksDeliveriesResource:
                 "event": event,
             },
         )
-        decode = models.Delivery.from_data
+        decode = models.DeliveryAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -6829,7 +6846,7 @@ class AsyncWebhooksDeliveriesResource:
         delivery_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.DeliveryAnswer:
         """Shows one delivery, with every attempt and its response.
 
         Arguments:
@@ -6843,7 +6860,7 @@ class AsyncWebhooksDeliveriesResource:
             f"/v1/webhooks/deliveries/{segment(delivery_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.DeliveryAnswer.from_data)
 
     async def redeliver(
         self,
@@ -6851,7 +6868,7 @@ class AsyncWebhooksDeliveriesResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.DeliveryAnswer:
         """Redelivers a delivery; one that waits for a retry is attempted at once.
 
         It has the same delivery id and body and a new signature, and starts the retry schedule again.
@@ -6869,7 +6886,7 @@ class AsyncWebhooksDeliveriesResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.DeliveryAnswer.from_data)
 
 
 class AsyncWebhooksResource:
@@ -6887,7 +6904,7 @@ class AsyncWebhooksResource:
         description: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewWebhook:
+    ) -> models.NewWebhookAnswer:
         """Creates a webhook and returns its signing secret, once.
 
         Arguments:
@@ -6911,7 +6928,7 @@ class AsyncWebhooksResource:
                 "description": description,
             }
         )
-        return await self._caller.json(call, models.NewWebhook.from_data)
+        return await self._caller.json(call, models.NewWebhookAnswer.from_data)
 
     def list(
         self,
@@ -6919,7 +6936,7 @@ class AsyncWebhooksResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Webhook]:
+    ) -> AsyncPaginator[models.WebhookAnswer]:
         """Lists the project's webhooks, newest first.
 
         Arguments:
@@ -6936,7 +6953,7 @@ class AsyncWebhooksResource:
                 "cursor": cursor,
             },
         )
-        decode = models.Webhook.from_data
+        decode = models.WebhookAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -6944,7 +6961,7 @@ class AsyncWebhooksResource:
         webhook_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Webhook:
+    ) -> models.WebhookAnswer:
         """Shows one webhook, without its secret.
 
         Arguments:
@@ -6957,7 +6974,7 @@ class AsyncWebhooksResource:
             f"/v1/webhooks/{segment(webhook_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Webhook.from_data)
+        return await self._caller.json(call, models.WebhookAnswer.from_data)
 
     async def update(
         self,
@@ -6968,16 +6985,16 @@ class AsyncWebhooksResource:
         description: str | NotGiven | None = NOT_GIVEN,
         status: Literal["active", "disabled"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Webhook:
-        """Changes a webhook. Disabling it cancels queued deliveries.
+    ) -> models.WebhookAnswer:
+        """Changes a webhook. Disabling it cancels pending deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
             url: Where events are POSTed to.
             events: Names of the events that it receives; empty for all.
             description: Your own note on it; null for none.
-            status: `disabled` to receive nothing, which cancels queued deliveries; `active` to receive
-                again.
+            status: `disabled` to receive nothing, which cancels pending deliveries; `active` to
+                receive again.
 
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
@@ -6994,7 +7011,7 @@ class AsyncWebhooksResource:
                 "status": status,
             }
         )
-        return await self._caller.json(call, models.Webhook.from_data)
+        return await self._caller.json(call, models.WebhookAnswer.from_data)
 
     async def delete(
         self,
@@ -7002,7 +7019,7 @@ class AsyncWebhooksResource:
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Deletes a webhook and its secret, and cancels queued deliveries.
+        """Deletes a webhook and its secret, and cancels pending deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
@@ -7022,9 +7039,8 @@ class AsyncWebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RotatedSecret:
-        """Rotates the signing secret; the new one is returned once. The previous one also signs for 24
-        hours.
+    ) -> models.RotatedSecretAnswer:
+        """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
 
         Arguments:
             webhook_id: The webhook's id.
@@ -7038,7 +7054,7 @@ class AsyncWebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.RotatedSecret.from_data)
+        return await self._caller.json(call, models.RotatedSecretAnswer.from_data)
 
     async def send_test(
         self,
@@ -7046,7 +7062,7 @@ class AsyncWebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.DeliveryAnswer:
         """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
         It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
@@ -7063,7 +7079,7 @@ class AsyncWebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.DeliveryAnswer.from_data)
 
     async def replay(
         self,
@@ -7073,7 +7089,7 @@ class AsyncWebhooksResource:
         include_delivered: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Replay:
+    ) -> models.ReplayAnswer:
         """Redelivers events since a time that were not delivered.
 
         Events to which the webhook subscribes now and that had no delivery get one; deliveries that
@@ -7102,7 +7118,7 @@ class AsyncWebhooksResource:
                 "include_delivered": include_delivered,
             }
         )
-        return await self._caller.json(call, models.Replay.from_data)
+        return await self._caller.json(call, models.ReplayAnswer.from_data)
 
 
 class AsyncResources:

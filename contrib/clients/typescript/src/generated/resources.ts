@@ -9,26 +9,31 @@ import { type PostOptions, type RequestOptions, segment, type Transport } from "
 import type {
   AddMemberBody,
   AddSubscriberBody,
-  Agent,
-  Batch,
+  AgentAnswer,
+  AgentList,
+  AssignBody,
+  BatchAnswer,
   BatchBody,
-  BatchStatus,
-  Billing,
+  BatchStatusAnswer,
+  BillingAnswer,
   BlockBody,
-  Blocked,
-  Branding,
+  BlockedAnswer,
+  BrandingAnswer,
   BrandingBody,
-  Broadcast,
   BroadcastAccepted,
+  BroadcastAnswer,
   BroadcastBody,
   BroadcastChannels,
   BroadcastTestBody,
   BroadcastVariants,
-  BulkAction,
+  BulkActionAnswer,
   BulkActionBody,
-  CannedAnswer,
-  ChannelCheck,
-  ChannelRequest,
+  CannedAnswerAnswer,
+  ChannelCheckAnswer,
+  ChannelRequestAnswer,
+  ClientAnswer,
+  ClientBody,
+  ClientChange,
   ConfirmBody,
   ConsentBody,
   CreateCannedBody,
@@ -37,122 +42,123 @@ import type {
   CreateDripBody,
   CreateFormBody,
   CreateGatewayBody,
-  CreateOidcClientBody,
   CreatePermissionBody,
   CreateRouteBody,
   CreateTemplateBody,
   CreateWebhookBody,
   CustomerReplyBody,
-  Days,
-  Delivery,
+  DaysAnswer,
+  DeliveryAnswer,
   DeskSettings,
-  Drip,
+  DeskSettingsAnswer,
+  DripAnswer,
   EditBody,
   EnrollBody,
-  Enrollment,
-  Entry,
-  File,
-  Form,
-  Gateway,
-  GatewayMessage,
-  GatewayUrl,
-  Hours,
-  Import,
-  Link,
+  EnrollmentAnswer,
+  EntryAnswer,
+  FileAnswer,
+  FormAnswer,
+  GatewayAnswer,
+  GatewayMessageAnswer,
+  GatewayUrlAnswer,
+  HoursAnswer,
+  HoursBody,
+  ImportAnswer,
+  LinkAnswer,
   LinkBody,
-  Member,
+  MemberAnswer,
   MemberLinkBody,
   MergeBody,
   MergePeopleBody,
-  Message,
-  MiniApp,
+  MessageAnswer,
+  MiniAppAnswer,
   MiniAppBody,
-  NewGateway,
-  NewOidcClient,
-  NewRegistrationToken,
-  NewWebhook,
-  OidcClient,
+  NewClientAnswer,
+  NewGatewayAnswer,
+  NewRegistrationTokenAnswer,
+  NewWebhookAnswer,
   OpenTicketBody,
-  Otp,
+  OtpAnswer,
   OtpResultBody,
-  OwnChannel,
-  Permission,
-  Person,
-  PersonalData,
-  Preview,
+  OwnChannelAnswer,
+  PermissionAnswer,
+  PersonAnswer,
+  PersonalDataAnswer,
+  PreviewAnswer,
   PreviewBody,
-  Project,
+  PriorityBody,
+  ProjectAnswer,
   ProjectBody,
-  ProjectTag,
   Reason,
-  Recipient,
-  Recurring,
+  RecipientAnswer,
+  RecurringAnswer,
   RecurringBody,
-  RegistrationToken,
+  RegistrationTokenAnswer,
   RegistrationTokenBody,
-  Replay,
+  ReplayAnswer,
   ReplayBody,
-  Reply,
+  ReplyAnswer,
   ReplyBody,
-  RequestOtp,
+  RequestOtpAnswer,
   RequestOtpBody,
-  RotatedSecret,
-  Route,
-  Scheduled,
+  RotatedSecretAnswer,
+  RouteAnswer,
+  ScheduledAnswer,
   ScheduledBody,
-  Secret,
-  SecretEntry,
-  Send,
+  SecretAnswer,
+  SecretList,
+  SendAnswer,
   SendBody,
-  SendOtp,
+  SendOtpAnswer,
   SendOtpBody,
-  Session,
+  SessionAnswer,
   SessionBody,
-  SessionStatus,
-  ShelvedItem,
+  ShelvedItemAnswer,
   SkippedReason,
-  Sla,
+  SlaAnswer,
+  SlaBody,
+  SnoozeBody,
   SplitPersonBody,
-  StaticLink,
+  StaticLinkAnswer,
   StaticLinkBody,
   StaticLinkChange,
-  Stats,
-  Submission,
-  Subscriber,
+  StatsAnswer,
+  StatusAnswer,
+  StatusBody,
+  SubmissionAnswer,
+  SubscriberAnswer,
+  TagAnswer,
   TagBody,
-  Taken,
-  Template,
-  Ticket,
+  TakenAnswer,
+  TemplateAnswer,
+  TicketAnswer,
+  TicketBulkActionAnswer,
   TicketBulkActionBody,
-  TicketEntry,
-  Track,
+  TicketTagsBody,
+  TrackAnswer,
   TrackBody,
   UpdateAgentBody,
   UpdateCannedBody,
   UpdateChannelBody,
-  UpdateDeskSettingsBody,
   UpdateDripBody,
   UpdateFormBody,
   UpdateGatewayBody,
-  UpdateHoursBody,
   UpdateMemberBody,
-  UpdateOidcClientBody,
   UpdatePermissionBody,
   UpdateRecurringBody,
   UpdateRouteBody,
   UpdateScheduledBody,
-  UpdateSlaBody,
   UpdateSubscriberBody,
   UpdateTemplateBody,
-  UpdateTicketBody,
   UpdateWebhookBody,
-  Verify,
+  VerifyAnswer,
   VerifyBody,
-  VerifyOtp,
+  VerifyOtpAnswer,
   VerifyOtpBody,
   ViewBody,
-  Viewer,
-  Webhook,
+  ViewerList,
+  WebhookAnswer,
+  WholeTicketAnswer,
   WinnerBody,
 } from "./types.js";
 
@@ -191,7 +197,7 @@ export interface ListSubscribersQuery {
   /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
   /** Only subscribers of this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
@@ -236,7 +242,7 @@ export interface ExportSubscribersQuery {
   /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
   /** Only subscribers of this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
@@ -533,8 +539,8 @@ export interface GetTicketStatsQuery {
   since?: string | null | undefined;
 }
 
-/** The query of `tickets.messages.list`. */
-export interface ListTicketMessagesQuery {
+/** The query of `tickets.get`. */
+export interface GetTicketQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -565,32 +571,8 @@ export interface ListBlockedCustomersQuery {
   cursor?: string | null | undefined;
 }
 
-/** The query of `tickets.agents.list`. */
-export interface ListTicketAgentsQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-}
-
-/** The query of `tickets.viewers.list`. */
-export interface ListTicketViewersQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-}
-
 /** The query of `oidc.clients.list`. */
 export interface ListOidcClientsQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-}
-
-/** The query of `oidc.clients.secrets.list`. */
-export interface ListOidcClientSecretsQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -622,7 +604,7 @@ export interface ListRecurringQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only messages with this status. */
-  status?: "active" | "paused" | "completed" | "cancelled" | null | undefined;
+  status?: "active" | "paused" | "ended" | "cancelled" | null | undefined;
 }
 
 /** The query of `webhooks.list`. */
@@ -640,7 +622,7 @@ export interface ListWebhookDeliveriesQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only deliveries with this status. */
-  status?: "queued" | "delivered" | "failed" | "cancelled" | null | undefined;
+  status?: "pending" | "delivered" | "failed" | "cancelled" | null | undefined;
   /** Only deliveries of this event. */
   event?: string | null | undefined;
 }
@@ -652,12 +634,12 @@ export class ProjectBrandingResource extends Resource {
    *
    * `GET /v1/project/branding`
    */
-  get(options?: RequestOptions): Promise<Branding> {
+  get(options?: RequestOptions): Promise<BrandingAnswer> {
     const call = {
       method: "GET",
       path: "/v1/project/branding",
     };
-    return this.transport.json<Branding>(call, options);
+    return this.transport.json<BrandingAnswer>(call, options);
   }
 
   /**
@@ -669,13 +651,13 @@ export class ProjectBrandingResource extends Resource {
   update(
     body: BrandingBody = {},
     options?: RequestOptions,
-  ): Promise<Branding> {
+  ): Promise<BrandingAnswer> {
     const call = {
       method: "PATCH",
       path: "/v1/project/branding",
       body,
     };
-    return this.transport.json<Branding>(call, options);
+    return this.transport.json<BrandingAnswer>(call, options);
   }
 
   /**
@@ -689,14 +671,14 @@ export class ProjectBrandingResource extends Resource {
   async setLogo(
     file: FileContent,
     options?: UploadOptions,
-  ): Promise<Branding> {
+  ): Promise<BrandingAnswer> {
     const call = {
       method: "POST",
       path: "/v1/project/branding/logo",
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<Branding>(call, options);
+    return this.transport.json<BrandingAnswer>(call, options);
   }
 
   /**
@@ -727,12 +709,12 @@ export class ProjectResource extends Resource {
    *
    * `GET /v1/project`
    */
-  get(options?: RequestOptions): Promise<Project> {
+  get(options?: RequestOptions): Promise<ProjectAnswer> {
     const call = {
       method: "GET",
       path: "/v1/project",
     };
-    return this.transport.json<Project>(call, options);
+    return this.transport.json<ProjectAnswer>(call, options);
   }
 
   /**
@@ -743,13 +725,13 @@ export class ProjectResource extends Resource {
   update(
     body: ProjectBody = {},
     options?: RequestOptions,
-  ): Promise<Project> {
+  ): Promise<ProjectAnswer> {
     const call = {
       method: "PATCH",
       path: "/v1/project",
       body,
     };
-    return this.transport.json<Project>(call, options);
+    return this.transport.json<ProjectAnswer>(call, options);
   }
 }
 
@@ -763,13 +745,13 @@ export class ChannelsRequestsResource extends Resource {
   list(
     query: ListChannelRequestsQuery = {},
     options?: RequestOptions,
-  ): Paginator<ChannelRequest> {
+  ): Paginator<ChannelRequestAnswer> {
     const call = {
       method: "GET",
       path: "/v1/channel-requests",
       query,
     };
-    return this.transport.list<ChannelRequest>(call, options);
+    return this.transport.list<ChannelRequestAnswer>(call, options);
   }
 
   /**
@@ -783,14 +765,14 @@ export class ChannelsRequestsResource extends Resource {
   create(
     body: CreateChannelRequestBody,
     options?: PostOptions,
-  ): Promise<ChannelRequest> {
+  ): Promise<ChannelRequestAnswer> {
     const call = {
       method: "POST",
       path: "/v1/channel-requests",
       body,
       keyed: true,
     };
-    return this.transport.json<ChannelRequest>(call, options);
+    return this.transport.json<ChannelRequestAnswer>(call, options);
   }
 
   /**
@@ -801,12 +783,12 @@ export class ChannelsRequestsResource extends Resource {
   get(
     channelRequestId: string,
     options?: RequestOptions,
-  ): Promise<ChannelRequest> {
+  ): Promise<ChannelRequestAnswer> {
     const call = {
       method: "GET",
       path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}`,
     };
-    return this.transport.json<ChannelRequest>(call, options);
+    return this.transport.json<ChannelRequestAnswer>(call, options);
   }
 
   /**
@@ -818,13 +800,13 @@ export class ChannelsRequestsResource extends Resource {
   cancel(
     channelRequestId: string,
     options?: PostOptions,
-  ): Promise<ChannelRequest> {
+  ): Promise<ChannelRequestAnswer> {
     const call = {
       method: "POST",
       path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<ChannelRequest>(call, options);
+    return this.transport.json<ChannelRequestAnswer>(call, options);
   }
 }
 
@@ -839,13 +821,13 @@ export class ChannelsShelfResource extends Resource {
     key: string,
     query: ListShelfQuery = {},
     options?: RequestOptions,
-  ): Paginator<ShelvedItem> {
+  ): Paginator<ShelvedItemAnswer> {
     const call = {
       method: "GET",
       path: `/v1/channels/${segment(key, "key")}/shelf`,
       query,
     };
-    return this.transport.list<ShelvedItem>(call, options);
+    return this.transport.list<ShelvedItemAnswer>(call, options);
   }
 
   /**
@@ -876,13 +858,13 @@ export class ChannelsShelfResource extends Resource {
     key: string,
     itemId: string,
     options?: PostOptions,
-  ): Promise<Taken> {
+  ): Promise<TakenAnswer> {
     const call = {
       method: "POST",
       path: `/v1/channels/${segment(key, "key")}/shelf/${segment(itemId, "itemId")}/take`,
       keyed: true,
     };
-    return this.transport.json<Taken>(call, options);
+    return this.transport.json<TakenAnswer>(call, options);
   }
 
   /**
@@ -923,13 +905,13 @@ export class ChannelsResource extends Resource {
   list(
     query: ListChannelsQuery = {},
     options?: RequestOptions,
-  ): Paginator<OwnChannel> {
+  ): Paginator<OwnChannelAnswer> {
     const call = {
       method: "GET",
       path: "/v1/channels",
       query,
     };
-    return this.transport.list<OwnChannel>(call, options);
+    return this.transport.list<OwnChannelAnswer>(call, options);
   }
 
   /**
@@ -941,14 +923,14 @@ export class ChannelsResource extends Resource {
   create(
     body: CreateChannelBody,
     options?: PostOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<OwnChannelAnswer> {
     const call = {
       method: "POST",
       path: "/v1/channels",
       body,
       keyed: true,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<OwnChannelAnswer>(call, options);
   }
 
   /**
@@ -959,12 +941,12 @@ export class ChannelsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<OwnChannelAnswer> {
     const call = {
       method: "GET",
       path: `/v1/channels/${segment(key, "key")}`,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<OwnChannelAnswer>(call, options);
   }
 
   /**
@@ -976,13 +958,13 @@ export class ChannelsResource extends Resource {
     key: string,
     body: UpdateChannelBody,
     options?: RequestOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<OwnChannelAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/channels/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<OwnChannelAnswer>(call, options);
   }
 
   /**
@@ -1011,13 +993,13 @@ export class ChannelsResource extends Resource {
   check(
     key: string,
     options?: PostOptions,
-  ): Promise<ChannelCheck> {
+  ): Promise<ChannelCheckAnswer> {
     const call = {
       method: "POST",
       path: `/v1/channels/${segment(key, "key")}/check`,
       keyed: true,
     };
-    return this.transport.json<ChannelCheck>(call, options);
+    return this.transport.json<ChannelCheckAnswer>(call, options);
   }
 }
 
@@ -1031,13 +1013,13 @@ export class SubscribersResource extends Resource {
   list(
     query: ListSubscribersQuery = {},
     options?: RequestOptions,
-  ): Paginator<Subscriber> {
+  ): Paginator<SubscriberAnswer> {
     const call = {
       method: "GET",
       path: "/v1/subscribers",
       query,
     };
-    return this.transport.list<Subscriber>(call, options);
+    return this.transport.list<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1050,14 +1032,14 @@ export class SubscribersResource extends Resource {
   add(
     body: AddSubscriberBody,
     options?: PostOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "POST",
       path: "/v1/subscribers",
       body,
       keyed: true,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1068,12 +1050,12 @@ export class SubscribersResource extends Resource {
   get(
     subscriberId: string,
     options?: RequestOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "GET",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}`,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1086,13 +1068,13 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     body: UpdateSubscriberBody = {},
     options?: RequestOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}`,
       body,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1125,14 +1107,14 @@ export class SubscribersResource extends Resource {
   createLink(
     body: LinkBody = {},
     options?: PostOptions,
-  ): Promise<Link> {
+  ): Promise<LinkAnswer> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/links",
       body,
       keyed: true,
     };
-    return this.transport.json<Link>(call, options);
+    return this.transport.json<LinkAnswer>(call, options);
   }
 
   /**
@@ -1145,12 +1127,12 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     key: string,
     options?: RequestOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1181,12 +1163,12 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     key: string,
     options?: RequestOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(key, "key")}`,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1217,13 +1199,13 @@ export class SubscribersResource extends Resource {
   subscribeAgain(
     subscriberId: string,
     options?: PostOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/subscribe`,
       keyed: true,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1236,14 +1218,14 @@ export class SubscribersResource extends Resource {
   subscribeInMiniApp(
     body: MiniAppBody,
     options?: PostOptions,
-  ): Promise<MiniApp> {
+  ): Promise<MiniAppAnswer> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/mini-app",
       body,
       keyed: true,
     };
-    return this.transport.json<MiniApp>(call, options);
+    return this.transport.json<MiniAppAnswer>(call, options);
   }
 
   /**
@@ -1275,14 +1257,14 @@ export class SubscribersResource extends Resource {
   startBulkAction(
     body: BulkActionBody,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<BulkActionAnswer> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<BulkActionAnswer>(call, options);
   }
 
   /**
@@ -1293,13 +1275,13 @@ export class SubscribersResource extends Resource {
   listBulkActions(
     query: ListBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<BulkAction> {
+  ): Paginator<BulkActionAnswer> {
     const call = {
       method: "GET",
       path: "/v1/subscribers/bulk-actions",
       query,
     };
-    return this.transport.list<BulkAction>(call, options);
+    return this.transport.list<BulkActionAnswer>(call, options);
   }
 
   /**
@@ -1310,12 +1292,12 @@ export class SubscribersResource extends Resource {
   getBulkAction(
     bulkActionId: string,
     options?: RequestOptions,
-  ): Promise<BulkAction> {
+  ): Promise<BulkActionAnswer> {
     const call = {
       method: "GET",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<BulkActionAnswer>(call, options);
   }
 
   /**
@@ -1328,14 +1310,14 @@ export class SubscribersResource extends Resource {
     bulkActionId: string,
     body: ConfirmBody,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<BulkActionAnswer> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/confirm`,
       body,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<BulkActionAnswer>(call, options);
   }
 
   /**
@@ -1347,13 +1329,13 @@ export class SubscribersResource extends Resource {
   cancelBulkAction(
     bulkActionId: string,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<BulkActionAnswer> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<BulkActionAnswer>(call, options);
   }
 }
 
@@ -1367,13 +1349,13 @@ export class TagsResource extends Resource {
   list(
     query: ListTagsQuery = {},
     options?: RequestOptions,
-  ): Paginator<ProjectTag> {
+  ): Paginator<TagAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tags",
       query,
     };
-    return this.transport.list<ProjectTag>(call, options);
+    return this.transport.list<TagAnswer>(call, options);
   }
 
   /**
@@ -1385,14 +1367,14 @@ export class TagsResource extends Resource {
   create(
     body: TagBody,
     options?: PostOptions,
-  ): Promise<ProjectTag> {
+  ): Promise<TagAnswer> {
     const call = {
       method: "POST",
       path: "/v1/tags",
       body,
       keyed: true,
     };
-    return this.transport.json<ProjectTag>(call, options);
+    return this.transport.json<TagAnswer>(call, options);
   }
 
   /**
@@ -1403,12 +1385,12 @@ export class TagsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<ProjectTag> {
+  ): Promise<TagAnswer> {
     const call = {
       method: "GET",
       path: `/v1/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<ProjectTag>(call, options);
+    return this.transport.json<TagAnswer>(call, options);
   }
 
   /**
@@ -1420,13 +1402,13 @@ export class TagsResource extends Resource {
     key: string,
     body: TagBody,
     options?: RequestOptions,
-  ): Promise<ProjectTag> {
+  ): Promise<TagAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/tags/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<ProjectTag>(call, options);
+    return this.transport.json<TagAnswer>(call, options);
   }
 
   /**
@@ -1456,13 +1438,13 @@ export class PermissionsResource extends Resource {
   list(
     query: ListPermissionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Permission> {
+  ): Paginator<PermissionAnswer> {
     const call = {
       method: "GET",
       path: "/v1/permissions",
       query,
     };
-    return this.transport.list<Permission>(call, options);
+    return this.transport.list<PermissionAnswer>(call, options);
   }
 
   /**
@@ -1474,14 +1456,14 @@ export class PermissionsResource extends Resource {
   create(
     body: CreatePermissionBody,
     options?: PostOptions,
-  ): Promise<Permission> {
+  ): Promise<PermissionAnswer> {
     const call = {
       method: "POST",
       path: "/v1/permissions",
       body,
       keyed: true,
     };
-    return this.transport.json<Permission>(call, options);
+    return this.transport.json<PermissionAnswer>(call, options);
   }
 
   /**
@@ -1492,12 +1474,12 @@ export class PermissionsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<Permission> {
+  ): Promise<PermissionAnswer> {
     const call = {
       method: "GET",
       path: `/v1/permissions/${segment(key, "key")}`,
     };
-    return this.transport.json<Permission>(call, options);
+    return this.transport.json<PermissionAnswer>(call, options);
   }
 
   /**
@@ -1509,13 +1491,13 @@ export class PermissionsResource extends Resource {
     key: string,
     body: UpdatePermissionBody = {},
     options?: RequestOptions,
-  ): Promise<Permission> {
+  ): Promise<PermissionAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/permissions/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<Permission>(call, options);
+    return this.transport.json<PermissionAnswer>(call, options);
   }
 
   /**
@@ -1546,13 +1528,13 @@ export class PeopleResource extends Resource {
   list(
     query: ListPeopleQuery = {},
     options?: RequestOptions,
-  ): Paginator<Person> {
+  ): Paginator<PersonAnswer> {
     const call = {
       method: "GET",
       path: "/v1/people",
       query,
     };
-    return this.transport.list<Person>(call, options);
+    return this.transport.list<PersonAnswer>(call, options);
   }
 
   /**
@@ -1563,13 +1545,13 @@ export class PeopleResource extends Resource {
   get(
     query: GetPersonQuery,
     options?: RequestOptions,
-  ): Promise<Person> {
+  ): Promise<PersonAnswer> {
     const call = {
       method: "GET",
       path: "/v1/people/lookup",
       query,
     };
-    return this.transport.json<Person>(call, options);
+    return this.transport.json<PersonAnswer>(call, options);
   }
 
   /**
@@ -1581,14 +1563,14 @@ export class PeopleResource extends Resource {
   setConsent(
     body: ConsentBody,
     options?: PostOptions,
-  ): Promise<Person> {
+  ): Promise<PersonAnswer> {
     const call = {
       method: "POST",
       path: "/v1/people/consent",
       body,
       keyed: true,
     };
-    return this.transport.json<Person>(call, options);
+    return this.transport.json<PersonAnswer>(call, options);
   }
 
   /**
@@ -1601,14 +1583,14 @@ export class PeopleResource extends Resource {
   merge(
     body: MergePeopleBody,
     options?: PostOptions,
-  ): Promise<Person> {
+  ): Promise<PersonAnswer> {
     const call = {
       method: "POST",
       path: "/v1/people/merge",
       body,
       keyed: true,
     };
-    return this.transport.json<Person>(call, options);
+    return this.transport.json<PersonAnswer>(call, options);
   }
 
   /**
@@ -1620,14 +1602,14 @@ export class PeopleResource extends Resource {
   split(
     body: SplitPersonBody,
     options?: PostOptions,
-  ): Promise<Subscriber> {
+  ): Promise<SubscriberAnswer> {
     const call = {
       method: "POST",
       path: "/v1/people/split",
       body,
       keyed: true,
     };
-    return this.transport.json<Subscriber>(call, options);
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**
@@ -1643,7 +1625,7 @@ export class PeopleResource extends Resource {
     file: FileContent,
     query: StartPeopleImportQuery = {},
     options?: UploadOptions,
-  ): Promise<Import> {
+  ): Promise<ImportAnswer> {
     const call = {
       method: "POST",
       path: "/v1/people/imports",
@@ -1651,7 +1633,7 @@ export class PeopleResource extends Resource {
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<ImportAnswer>(call, options);
   }
 
   /**
@@ -1662,13 +1644,13 @@ export class PeopleResource extends Resource {
   listImports(
     query: ListPeopleImportsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Import> {
+  ): Paginator<ImportAnswer> {
     const call = {
       method: "GET",
       path: "/v1/people/imports",
       query,
     };
-    return this.transport.list<Import>(call, options);
+    return this.transport.list<ImportAnswer>(call, options);
   }
 
   /**
@@ -1679,12 +1661,12 @@ export class PeopleResource extends Resource {
   getImport(
     importId: string,
     options?: RequestOptions,
-  ): Promise<Import> {
+  ): Promise<ImportAnswer> {
     const call = {
       method: "GET",
       path: `/v1/people/imports/${segment(importId, "importId")}`,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<ImportAnswer>(call, options);
   }
 
   /**
@@ -1712,13 +1694,13 @@ export class PeopleResource extends Resource {
   cancelImport(
     importId: string,
     options?: PostOptions,
-  ): Promise<Import> {
+  ): Promise<ImportAnswer> {
     const call = {
       method: "POST",
       path: `/v1/people/imports/${segment(importId, "importId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<ImportAnswer>(call, options);
   }
 
   /**
@@ -1732,13 +1714,13 @@ export class PeopleResource extends Resource {
   export(
     query: ExportPersonalDataQuery = {},
     options?: RequestOptions,
-  ): Promise<PersonalData> {
+  ): Promise<PersonalDataAnswer> {
     const call = {
       method: "GET",
       path: "/v1/people/export",
       query,
     };
-    return this.transport.json<PersonalData>(call, options);
+    return this.transport.json<PersonalDataAnswer>(call, options);
   }
 }
 
@@ -1754,14 +1736,14 @@ export class MessagesResource extends Resource {
   send(
     body: SendBody = {},
     options?: PostOptions,
-  ): Promise<Send> {
+  ): Promise<SendAnswer> {
     const call = {
       method: "POST",
       path: "/v1/send",
       body,
       keyed: true,
     };
-    return this.transport.json<Send>(call, options);
+    return this.transport.json<SendAnswer>(call, options);
   }
 
   /**
@@ -1772,13 +1754,13 @@ export class MessagesResource extends Resource {
   list(
     query: ListMessagesQuery = {},
     options?: RequestOptions,
-  ): Paginator<Message> {
+  ): Paginator<MessageAnswer> {
     const call = {
       method: "GET",
       path: "/v1/messages",
       query,
     };
-    return this.transport.list<Message>(call, options);
+    return this.transport.list<MessageAnswer>(call, options);
   }
 
   /**
@@ -1789,12 +1771,12 @@ export class MessagesResource extends Resource {
   get(
     messageId: string,
     options?: RequestOptions,
-  ): Promise<Message> {
+  ): Promise<MessageAnswer> {
     const call = {
       method: "GET",
       path: `/v1/messages/${segment(messageId, "messageId")}`,
     };
-    return this.transport.json<Message>(call, options);
+    return this.transport.json<MessageAnswer>(call, options);
   }
 
   /**
@@ -1807,12 +1789,12 @@ export class MessagesResource extends Resource {
   delete(
     messageId: string,
     options?: RequestOptions,
-  ): Promise<Message> {
+  ): Promise<MessageAnswer> {
     const call = {
       method: "DELETE",
       path: `/v1/messages/${segment(messageId, "messageId")}`,
     };
-    return this.transport.json<Message>(call, options);
+    return this.transport.json<MessageAnswer>(call, options);
   }
 
   /**
@@ -1826,14 +1808,14 @@ export class MessagesResource extends Resource {
     messageId: string,
     body: EditBody = {},
     options?: PostOptions,
-  ): Promise<Message> {
+  ): Promise<MessageAnswer> {
     const call = {
       method: "POST",
       path: `/v1/messages/${segment(messageId, "messageId")}/edit`,
       body,
       keyed: true,
     };
-    return this.transport.json<Message>(call, options);
+    return this.transport.json<MessageAnswer>(call, options);
   }
 
   /**
@@ -1847,14 +1829,14 @@ export class MessagesResource extends Resource {
   sendBatch(
     body: BatchBody,
     options?: PostOptions,
-  ): Promise<Batch> {
+  ): Promise<BatchAnswer> {
     const call = {
       method: "POST",
       path: "/v1/send/batch",
       body,
       keyed: true,
     };
-    return this.transport.json<Batch>(call, options);
+    return this.transport.json<BatchAnswer>(call, options);
   }
 
   /**
@@ -1865,12 +1847,12 @@ export class MessagesResource extends Resource {
   getBatch(
     batchId: string,
     options?: RequestOptions,
-  ): Promise<BatchStatus> {
+  ): Promise<BatchStatusAnswer> {
     const call = {
       method: "GET",
       path: `/v1/batches/${segment(batchId, "batchId")}`,
     };
-    return this.transport.json<BatchStatus>(call, options);
+    return this.transport.json<BatchStatusAnswer>(call, options);
   }
 }
 
@@ -1884,13 +1866,13 @@ export class TemplatesResource extends Resource {
   list(
     query: ListTemplatesQuery = {},
     options?: RequestOptions,
-  ): Paginator<Template> {
+  ): Paginator<TemplateAnswer> {
     const call = {
       method: "GET",
       path: "/v1/templates",
       query,
     };
-    return this.transport.list<Template>(call, options);
+    return this.transport.list<TemplateAnswer>(call, options);
   }
 
   /**
@@ -1903,14 +1885,14 @@ export class TemplatesResource extends Resource {
   create(
     body: CreateTemplateBody,
     options?: PostOptions,
-  ): Promise<Template> {
+  ): Promise<TemplateAnswer> {
     const call = {
       method: "POST",
       path: "/v1/templates",
       body,
       keyed: true,
     };
-    return this.transport.json<Template>(call, options);
+    return this.transport.json<TemplateAnswer>(call, options);
   }
 
   /**
@@ -1921,12 +1903,12 @@ export class TemplatesResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<Template> {
+  ): Promise<TemplateAnswer> {
     const call = {
       method: "GET",
       path: `/v1/templates/${segment(key, "key")}`,
     };
-    return this.transport.json<Template>(call, options);
+    return this.transport.json<TemplateAnswer>(call, options);
   }
 
   /**
@@ -1938,13 +1920,13 @@ export class TemplatesResource extends Resource {
     key: string,
     body: UpdateTemplateBody = {},
     options?: RequestOptions,
-  ): Promise<Template> {
+  ): Promise<TemplateAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/templates/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<Template>(call, options);
+    return this.transport.json<TemplateAnswer>(call, options);
   }
 
   /**
@@ -1973,14 +1955,14 @@ export class TemplatesResource extends Resource {
     key: string,
     body: PreviewBody = {},
     options?: PostOptions,
-  ): Promise<Preview> {
+  ): Promise<PreviewAnswer> {
     const call = {
       method: "POST",
       path: `/v1/templates/${segment(key, "key")}/preview`,
       body,
       keyed: true,
     };
-    return this.transport.json<Preview>(call, options);
+    return this.transport.json<PreviewAnswer>(call, options);
   }
 }
 
@@ -1994,13 +1976,13 @@ export class RoutesResource extends Resource {
   list(
     query: ListRoutesQuery = {},
     options?: RequestOptions,
-  ): Paginator<Route> {
+  ): Paginator<RouteAnswer> {
     const call = {
       method: "GET",
       path: "/v1/routes",
       query,
     };
-    return this.transport.list<Route>(call, options);
+    return this.transport.list<RouteAnswer>(call, options);
   }
 
   /**
@@ -2013,14 +1995,14 @@ export class RoutesResource extends Resource {
   create(
     body: CreateRouteBody,
     options?: PostOptions,
-  ): Promise<Route> {
+  ): Promise<RouteAnswer> {
     const call = {
       method: "POST",
       path: "/v1/routes",
       body,
       keyed: true,
     };
-    return this.transport.json<Route>(call, options);
+    return this.transport.json<RouteAnswer>(call, options);
   }
 
   /**
@@ -2031,12 +2013,12 @@ export class RoutesResource extends Resource {
   get(
     routeId: string,
     options?: RequestOptions,
-  ): Promise<Route> {
+  ): Promise<RouteAnswer> {
     const call = {
       method: "GET",
       path: `/v1/routes/${segment(routeId, "routeId")}`,
     };
-    return this.transport.json<Route>(call, options);
+    return this.transport.json<RouteAnswer>(call, options);
   }
 
   /**
@@ -2049,13 +2031,13 @@ export class RoutesResource extends Resource {
     routeId: string,
     body: UpdateRouteBody = {},
     options?: RequestOptions,
-  ): Promise<Route> {
+  ): Promise<RouteAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/routes/${segment(routeId, "routeId")}`,
       body,
     };
-    return this.transport.json<Route>(call, options);
+    return this.transport.json<RouteAnswer>(call, options);
   }
 
   /**
@@ -2090,7 +2072,7 @@ export class FilesResource extends Resource {
     file: FileContent,
     query: UploadFileQuery = {},
     options?: UploadOptions,
-  ): Promise<File> {
+  ): Promise<FileAnswer> {
     const call = {
       method: "POST",
       path: "/v1/files",
@@ -2098,7 +2080,7 @@ export class FilesResource extends Resource {
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<File>(call, options);
+    return this.transport.json<FileAnswer>(call, options);
   }
 
   /**
@@ -2109,12 +2091,12 @@ export class FilesResource extends Resource {
   get(
     fileId: string,
     options?: RequestOptions,
-  ): Promise<File> {
+  ): Promise<FileAnswer> {
     const call = {
       method: "GET",
       path: `/v1/files/${segment(fileId, "fileId")}`,
     };
-    return this.transport.json<File>(call, options);
+    return this.transport.json<FileAnswer>(call, options);
   }
 
   /**
@@ -2165,14 +2147,14 @@ export class EventsResource extends EventFollowing {
   track(
     body: TrackBody,
     options?: PostOptions,
-  ): Promise<Track> {
+  ): Promise<TrackAnswer> {
     const call = {
       method: "POST",
       path: "/v1/events",
       body,
       keyed: true,
     };
-    return this.transport.json<Track>(call, options);
+    return this.transport.json<TrackAnswer>(call, options);
   }
 }
 
@@ -2186,13 +2168,13 @@ export class MembersResource extends Resource {
   list(
     query: ListMembersQuery = {},
     options?: RequestOptions,
-  ): Paginator<Member> {
+  ): Paginator<MemberAnswer> {
     const call = {
       method: "GET",
       path: "/v1/members",
       query,
     };
-    return this.transport.list<Member>(call, options);
+    return this.transport.list<MemberAnswer>(call, options);
   }
 
   /**
@@ -2204,14 +2186,14 @@ export class MembersResource extends Resource {
   add(
     body: AddMemberBody,
     options?: PostOptions,
-  ): Promise<Member> {
+  ): Promise<MemberAnswer> {
     const call = {
       method: "POST",
       path: "/v1/members",
       body,
       keyed: true,
     };
-    return this.transport.json<Member>(call, options);
+    return this.transport.json<MemberAnswer>(call, options);
   }
 
   /**
@@ -2222,12 +2204,12 @@ export class MembersResource extends Resource {
   get(
     memberId: string,
     options?: RequestOptions,
-  ): Promise<Member> {
+  ): Promise<MemberAnswer> {
     const call = {
       method: "GET",
       path: `/v1/members/${segment(memberId, "memberId")}`,
     };
-    return this.transport.json<Member>(call, options);
+    return this.transport.json<MemberAnswer>(call, options);
   }
 
   /**
@@ -2241,13 +2223,13 @@ export class MembersResource extends Resource {
     memberId: string,
     body: UpdateMemberBody = {},
     options?: RequestOptions,
-  ): Promise<Member> {
+  ): Promise<MemberAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/members/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<Member>(call, options);
+    return this.transport.json<MemberAnswer>(call, options);
   }
 
   /**
@@ -2281,14 +2263,14 @@ export class MembersResource extends Resource {
     memberId: string,
     body: MemberLinkBody = {},
     options?: PostOptions,
-  ): Promise<Link> {
+  ): Promise<LinkAnswer> {
     const call = {
       method: "POST",
       path: `/v1/members/${segment(memberId, "memberId")}/link`,
       body,
       keyed: true,
     };
-    return this.transport.json<Link>(call, options);
+    return this.transport.json<LinkAnswer>(call, options);
   }
 
   /**
@@ -2324,14 +2306,14 @@ export class AuthSessionsResource extends SessionWaiting {
   create(
     body: SessionBody = {},
     options?: PostOptions,
-  ): Promise<Session> {
+  ): Promise<SessionAnswer> {
     const call = {
       method: "POST",
       path: "/v1/auth/session",
       body,
       keyed: true,
     };
-    return this.transport.json<Session>(call, options);
+    return this.transport.json<SessionAnswer>(call, options);
   }
 
   /**
@@ -2344,14 +2326,14 @@ export class AuthSessionsResource extends SessionWaiting {
     sessionId: string,
     query: GetSessionStatusQuery = {},
     options?: RequestOptions,
-  ): Promise<SessionStatus> {
+  ): Promise<StatusAnswer> {
     const call = {
       method: "GET",
       path: `/v1/auth/session/${segment(sessionId, "sessionId")}/status`,
       query,
       secrets: ["code"],
     };
-    return this.transport.json<SessionStatus>(call, options);
+    return this.transport.json<StatusAnswer>(call, options);
   }
 }
 
@@ -2365,13 +2347,13 @@ export class AuthLinksResource extends Resource {
   list(
     query: ListAuthLinksQuery = {},
     options?: RequestOptions,
-  ): Paginator<StaticLink> {
+  ): Paginator<StaticLinkAnswer> {
     const call = {
       method: "GET",
       path: "/v1/auth/links",
       query,
     };
-    return this.transport.list<StaticLink>(call, options);
+    return this.transport.list<StaticLinkAnswer>(call, options);
   }
 
   /**
@@ -2383,63 +2365,63 @@ export class AuthLinksResource extends Resource {
   create(
     body: StaticLinkBody,
     options?: PostOptions,
-  ): Promise<StaticLink> {
+  ): Promise<StaticLinkAnswer> {
     const call = {
       method: "POST",
       path: "/v1/auth/links",
       body,
       keyed: true,
     };
-    return this.transport.json<StaticLink>(call, options);
+    return this.transport.json<StaticLinkAnswer>(call, options);
   }
 
   /**
    * Shows one static sign-in link.
    *
-   * `GET /v1/auth/links/{key}`. Codes of its own: `not_found`.
+   * `GET /v1/auth/links/{slug}`. Codes of its own: `not_found`.
    */
   get(
-    key: string,
+    slug: string,
     options?: RequestOptions,
-  ): Promise<StaticLink> {
+  ): Promise<StaticLinkAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/auth/links/${segment(key, "key")}`,
+      path: `/v1/auth/links/${segment(slug, "slug")}`,
     };
-    return this.transport.json<StaticLink>(call, options);
+    return this.transport.json<StaticLinkAnswer>(call, options);
   }
 
   /**
-   * Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
+   * Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged.
    *
-   * `PATCH /v1/auth/links/{key}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PUT /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    key: string,
+    slug: string,
     body: StaticLinkChange = {},
     options?: RequestOptions,
-  ): Promise<StaticLink> {
+  ): Promise<StaticLinkAnswer> {
     const call = {
-      method: "PATCH",
-      path: `/v1/auth/links/${segment(key, "key")}`,
+      method: "PUT",
+      path: `/v1/auth/links/${segment(slug, "slug")}`,
       body,
     };
-    return this.transport.json<StaticLink>(call, options);
+    return this.transport.json<StaticLinkAnswer>(call, options);
   }
 
   /**
    * Deletes a static sign-in link, which is no longer valid.
    *
-   * `DELETE /v1/auth/links/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    key: string,
+    slug: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/auth/links/${segment(key, "key")}`,
+      path: `/v1/auth/links/${segment(slug, "slug")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -2465,14 +2447,14 @@ export class AuthResource extends Resource {
   verify(
     body: VerifyBody,
     options?: PostOptions,
-  ): Promise<Verify> {
+  ): Promise<VerifyAnswer> {
     const call = {
       method: "POST",
       path: "/v1/auth/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<Verify>(call, options);
+    return this.transport.json<VerifyAnswer>(call, options);
   }
 }
 
@@ -2486,13 +2468,13 @@ export class BillingLedgerResource extends Resource {
   list(
     query: ListLedgerQuery = {},
     options?: RequestOptions,
-  ): Paginator<Entry> {
+  ): Paginator<EntryAnswer> {
     const call = {
       method: "GET",
       path: "/v1/billing/ledger",
       query,
     };
-    return this.transport.list<Entry>(call, options);
+    return this.transport.list<EntryAnswer>(call, options);
   }
 }
 
@@ -2510,12 +2492,12 @@ export class BillingResource extends Resource {
    *
    * `GET /v1/billing`
    */
-  get(options?: RequestOptions): Promise<Billing> {
+  get(options?: RequestOptions): Promise<BillingAnswer> {
     const call = {
       method: "GET",
       path: "/v1/billing",
     };
-    return this.transport.json<Billing>(call, options);
+    return this.transport.json<BillingAnswer>(call, options);
   }
 
   /**
@@ -2526,13 +2508,13 @@ export class BillingResource extends Resource {
   getUsage(
     query: GetUsageQuery = {},
     options?: RequestOptions,
-  ): Promise<Days> {
+  ): Promise<DaysAnswer> {
     const call = {
       method: "GET",
       path: "/v1/billing/usage",
       query,
     };
-    return this.transport.json<Days>(call, options);
+    return this.transport.json<DaysAnswer>(call, options);
   }
 }
 
@@ -2548,13 +2530,13 @@ export class BroadcastsRecipientsResource extends Resource {
     jobId: string,
     query: ListBroadcastRecipientsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Recipient> {
+  ): Paginator<RecipientAnswer> {
     const call = {
       method: "GET",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/recipients`,
       query,
     };
-    return this.transport.list<Recipient>(call, options);
+    return this.transport.list<RecipientAnswer>(call, options);
   }
 }
 
@@ -2599,13 +2581,13 @@ export class BroadcastsResource extends Resource {
   list(
     query: ListBroadcastsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Broadcast> {
+  ): Paginator<BroadcastAnswer> {
     const call = {
       method: "GET",
       path: "/v1/broadcast",
       query,
     };
-    return this.transport.list<Broadcast>(call, options);
+    return this.transport.list<BroadcastAnswer>(call, options);
   }
 
   /**
@@ -2618,14 +2600,14 @@ export class BroadcastsResource extends Resource {
   test(
     body: BroadcastTestBody,
     options?: PostOptions,
-  ): Promise<Send> {
+  ): Promise<SendAnswer> {
     const call = {
       method: "POST",
       path: "/v1/broadcast/test",
       body,
       keyed: true,
     };
-    return this.transport.json<Send>(call, options);
+    return this.transport.json<SendAnswer>(call, options);
   }
 
   /**
@@ -2636,12 +2618,12 @@ export class BroadcastsResource extends Resource {
   get(
     jobId: string,
     options?: RequestOptions,
-  ): Promise<Broadcast> {
+  ): Promise<BroadcastAnswer> {
     const call = {
       method: "GET",
       path: `/v1/broadcast/${segment(jobId, "jobId")}`,
     };
-    return this.transport.json<Broadcast>(call, options);
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 
   /**
@@ -2654,13 +2636,13 @@ export class BroadcastsResource extends Resource {
   cancel(
     jobId: string,
     options?: PostOptions,
-  ): Promise<Broadcast> {
+  ): Promise<BroadcastAnswer> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<Broadcast>(call, options);
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 
   /**
@@ -2672,13 +2654,13 @@ export class BroadcastsResource extends Resource {
   pause(
     jobId: string,
     options?: PostOptions,
-  ): Promise<Broadcast> {
+  ): Promise<BroadcastAnswer> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<Broadcast>(call, options);
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 
   /**
@@ -2690,13 +2672,13 @@ export class BroadcastsResource extends Resource {
   resume(
     jobId: string,
     options?: PostOptions,
-  ): Promise<Broadcast> {
+  ): Promise<BroadcastAnswer> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<Broadcast>(call, options);
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 
   /**
@@ -2761,14 +2743,14 @@ export class BroadcastsResource extends Resource {
     jobId: string,
     body: WinnerBody,
     options?: PostOptions,
-  ): Promise<Broadcast> {
+  ): Promise<BroadcastAnswer> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/winner`,
       body,
       keyed: true,
     };
-    return this.transport.json<Broadcast>(call, options);
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 }
 
@@ -2783,13 +2765,13 @@ export class DripsEnrollmentsResource extends Resource {
     dripId: string,
     query: ListDripEnrollmentsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Enrollment> {
+  ): Paginator<EnrollmentAnswer> {
     const call = {
       method: "GET",
       path: `/v1/drips/${segment(dripId, "dripId")}/enrollments`,
       query,
     };
-    return this.transport.list<Enrollment>(call, options);
+    return this.transport.list<EnrollmentAnswer>(call, options);
   }
 
   /**
@@ -2800,12 +2782,12 @@ export class DripsEnrollmentsResource extends Resource {
   get(
     enrollmentId: string,
     options?: RequestOptions,
-  ): Promise<Enrollment> {
+  ): Promise<EnrollmentAnswer> {
     const call = {
       method: "GET",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}`,
     };
-    return this.transport.json<Enrollment>(call, options);
+    return this.transport.json<EnrollmentAnswer>(call, options);
   }
 
   /**
@@ -2817,13 +2799,13 @@ export class DripsEnrollmentsResource extends Resource {
   pause(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<Enrollment> {
+  ): Promise<EnrollmentAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<Enrollment>(call, options);
+    return this.transport.json<EnrollmentAnswer>(call, options);
   }
 
   /**
@@ -2835,13 +2817,13 @@ export class DripsEnrollmentsResource extends Resource {
   resume(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<Enrollment> {
+  ): Promise<EnrollmentAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<Enrollment>(call, options);
+    return this.transport.json<EnrollmentAnswer>(call, options);
   }
 
   /**
@@ -2853,13 +2835,13 @@ export class DripsEnrollmentsResource extends Resource {
   cancel(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<Enrollment> {
+  ): Promise<EnrollmentAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<Enrollment>(call, options);
+    return this.transport.json<EnrollmentAnswer>(call, options);
   }
 }
 
@@ -2881,14 +2863,14 @@ export class DripsResource extends Resource {
   create(
     body: CreateDripBody,
     options?: PostOptions,
-  ): Promise<Drip> {
+  ): Promise<DripAnswer> {
     const call = {
       method: "POST",
       path: "/v1/drips",
       body,
       keyed: true,
     };
-    return this.transport.json<Drip>(call, options);
+    return this.transport.json<DripAnswer>(call, options);
   }
 
   /**
@@ -2899,13 +2881,13 @@ export class DripsResource extends Resource {
   list(
     query: ListDripsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Drip> {
+  ): Paginator<DripAnswer> {
     const call = {
       method: "GET",
       path: "/v1/drips",
       query,
     };
-    return this.transport.list<Drip>(call, options);
+    return this.transport.list<DripAnswer>(call, options);
   }
 
   /**
@@ -2916,32 +2898,32 @@ export class DripsResource extends Resource {
   get(
     dripId: string,
     options?: RequestOptions,
-  ): Promise<Drip> {
+  ): Promise<DripAnswer> {
     const call = {
       method: "GET",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
     };
-    return this.transport.json<Drip>(call, options);
+    return this.transport.json<DripAnswer>(call, options);
   }
 
   /**
    * New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
    * the version they started. A new trigger, name or `reentry` takes effect at once.
    *
-   * `PATCH /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PUT /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
     dripId: string,
     body: UpdateDripBody = {},
     options?: RequestOptions,
-  ): Promise<Drip> {
+  ): Promise<DripAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
       body,
     };
-    return this.transport.json<Drip>(call, options);
+    return this.transport.json<DripAnswer>(call, options);
   }
 
   /**
@@ -2969,13 +2951,13 @@ export class DripsResource extends Resource {
   pause(
     dripId: string,
     options?: PostOptions,
-  ): Promise<Drip> {
+  ): Promise<DripAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<Drip>(call, options);
+    return this.transport.json<DripAnswer>(call, options);
   }
 
   /**
@@ -2987,13 +2969,13 @@ export class DripsResource extends Resource {
   resume(
     dripId: string,
     options?: PostOptions,
-  ): Promise<Drip> {
+  ): Promise<DripAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<Drip>(call, options);
+    return this.transport.json<DripAnswer>(call, options);
   }
 
   /**
@@ -3007,14 +2989,14 @@ export class DripsResource extends Resource {
     dripId: string,
     body: EnrollBody = {},
     options?: PostOptions,
-  ): Promise<Enrollment> {
+  ): Promise<EnrollmentAnswer> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/enroll`,
       body,
       keyed: true,
     };
-    return this.transport.json<Enrollment>(call, options);
+    return this.transport.json<EnrollmentAnswer>(call, options);
   }
 }
 
@@ -3029,13 +3011,13 @@ export class FormsSubmissionsResource extends Resource {
     formId: string,
     query: ListFormSubmissionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Submission> {
+  ): Paginator<SubmissionAnswer> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}/submissions`,
       query,
     };
-    return this.transport.list<Submission>(call, options);
+    return this.transport.list<SubmissionAnswer>(call, options);
   }
 
   /**
@@ -3058,7 +3040,7 @@ export class FormsSubmissionsResource extends Resource {
   }
 
   /**
-   * Shows a submission and the results of its rules.
+   * Shows a submission and the results of its routes.
    *
    * `GET /v1/forms/{form_id}/submissions/{submission_id}`. Codes of its own: `not_found`.
    */
@@ -3066,12 +3048,12 @@ export class FormsSubmissionsResource extends Resource {
     formId: string,
     submissionId: string,
     options?: RequestOptions,
-  ): Promise<Submission> {
+  ): Promise<SubmissionAnswer> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}/submissions/${segment(submissionId, "submissionId")}`,
     };
-    return this.transport.json<Submission>(call, options);
+    return this.transport.json<SubmissionAnswer>(call, options);
   }
 
   /**
@@ -3111,14 +3093,14 @@ export class FormsResource extends Resource {
   create(
     body: CreateFormBody,
     options?: PostOptions,
-  ): Promise<Form> {
+  ): Promise<FormAnswer> {
     const call = {
       method: "POST",
       path: "/v1/forms",
       body,
       keyed: true,
     };
-    return this.transport.json<Form>(call, options);
+    return this.transport.json<FormAnswer>(call, options);
   }
 
   /**
@@ -3129,13 +3111,13 @@ export class FormsResource extends Resource {
   list(
     query: ListFormsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Form> {
+  ): Paginator<FormAnswer> {
     const call = {
       method: "GET",
       path: "/v1/forms",
       query,
     };
-    return this.transport.list<Form>(call, options);
+    return this.transport.list<FormAnswer>(call, options);
   }
 
   /**
@@ -3146,31 +3128,31 @@ export class FormsResource extends Resource {
   get(
     formId: string,
     options?: RequestOptions,
-  ): Promise<Form> {
+  ): Promise<FormAnswer> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}`,
     };
-    return this.transport.json<Form>(call, options);
+    return this.transport.json<FormAnswer>(call, options);
   }
 
   /**
    * People who already started, in the messenger or on a page, finish the version they started.
    *
-   * `PATCH /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
+   * `PUT /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
    * `not_found`, `subscriber_not_found`, `payload_too_large`.
    */
   update(
     formId: string,
     body: UpdateFormBody = {},
     options?: RequestOptions,
-  ): Promise<Form> {
+  ): Promise<FormAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/forms/${segment(formId, "formId")}`,
       body,
     };
-    return this.transport.json<Form>(call, options);
+    return this.transport.json<FormAnswer>(call, options);
   }
 
   /**
@@ -3201,14 +3183,14 @@ export class GatewaysResource extends Resource {
   create(
     body: CreateGatewayBody,
     options?: PostOptions,
-  ): Promise<NewGateway> {
+  ): Promise<NewGatewayAnswer> {
     const call = {
       method: "POST",
       path: "/v1/gateways",
       body,
       keyed: true,
     };
-    return this.transport.json<NewGateway>(call, options);
+    return this.transport.json<NewGatewayAnswer>(call, options);
   }
 
   /**
@@ -3219,13 +3201,13 @@ export class GatewaysResource extends Resource {
   list(
     query: ListGatewaysQuery = {},
     options?: RequestOptions,
-  ): Paginator<Gateway> {
+  ): Paginator<GatewayAnswer> {
     const call = {
       method: "GET",
       path: "/v1/gateways",
       query,
     };
-    return this.transport.list<Gateway>(call, options);
+    return this.transport.list<GatewayAnswer>(call, options);
   }
 
   /**
@@ -3236,30 +3218,30 @@ export class GatewaysResource extends Resource {
   get(
     gatewayId: string,
     options?: RequestOptions,
-  ): Promise<Gateway> {
+  ): Promise<GatewayAnswer> {
     const call = {
       method: "GET",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
     };
-    return this.transport.json<Gateway>(call, options);
+    return this.transport.json<GatewayAnswer>(call, options);
   }
 
   /**
-   * Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
+   * Changes a gateway; messages that are under way keep the channels that they began with.
    *
-   * `PATCH /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PUT /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
     gatewayId: string,
     body: UpdateGatewayBody = {},
     options?: RequestOptions,
-  ): Promise<Gateway> {
+  ): Promise<GatewayAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
       body,
     };
-    return this.transport.json<Gateway>(call, options);
+    return this.transport.json<GatewayAnswer>(call, options);
   }
 
   /**
@@ -3287,13 +3269,13 @@ export class GatewaysResource extends Resource {
   rotateUrl(
     gatewayId: string,
     options?: PostOptions,
-  ): Promise<GatewayUrl> {
+  ): Promise<GatewayUrlAnswer> {
     const call = {
       method: "POST",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/rotate-url`,
       keyed: true,
     };
-    return this.transport.json<GatewayUrl>(call, options);
+    return this.transport.json<GatewayUrlAnswer>(call, options);
   }
 
   /**
@@ -3305,34 +3287,13 @@ export class GatewaysResource extends Resource {
     gatewayId: string,
     query: ListGatewayMessagesQuery = {},
     options?: RequestOptions,
-  ): Paginator<GatewayMessage> {
+  ): Paginator<GatewayMessageAnswer> {
     const call = {
       method: "GET",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/messages`,
       query,
     };
-    return this.transport.list<GatewayMessage>(call, options);
-  }
-}
-
-/** `client.tickets.messages`. */
-export class TicketsMessagesResource extends Resource {
-  /**
-   * For a merged ticket, they are those of the ticket it was merged into.
-   *
-   * `GET /v1/tickets/{ticket_id}/messages`. Codes of its own: `bad_request`, `not_found`.
-   */
-  list(
-    ticketId: string,
-    query: ListTicketMessagesQuery = {},
-    options?: RequestOptions,
-  ): Paginator<TicketEntry> {
-    const call = {
-      method: "GET",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/messages`,
-      query,
-    };
-    return this.transport.list<TicketEntry>(call, options);
+    return this.transport.list<GatewayMessageAnswer>(call, options);
   }
 }
 
@@ -3346,13 +3307,13 @@ export class TicketsCannedAnswersResource extends Resource {
   list(
     query: ListCannedAnswersQuery = {},
     options?: RequestOptions,
-  ): Paginator<CannedAnswer> {
+  ): Paginator<CannedAnswerAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/canned-answers",
       query,
     };
-    return this.transport.list<CannedAnswer>(call, options);
+    return this.transport.list<CannedAnswerAnswer>(call, options);
   }
 
   /**
@@ -3364,64 +3325,64 @@ export class TicketsCannedAnswersResource extends Resource {
   create(
     body: CreateCannedBody,
     options?: PostOptions,
-  ): Promise<CannedAnswer> {
+  ): Promise<CannedAnswerAnswer> {
     const call = {
       method: "POST",
       path: "/v1/tickets/canned-answers",
       body,
       keyed: true,
     };
-    return this.transport.json<CannedAnswer>(call, options);
+    return this.transport.json<CannedAnswerAnswer>(call, options);
   }
 
   /**
    * Shows one canned answer, by its key.
    *
-   * `GET /v1/tickets/canned-answers/{key}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `not_found`.
    */
   get(
-    key: string,
+    cannedAnswer: string,
     options?: RequestOptions,
-  ): Promise<CannedAnswer> {
+  ): Promise<CannedAnswerAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
     };
-    return this.transport.json<CannedAnswer>(call, options);
+    return this.transport.json<CannedAnswerAnswer>(call, options);
   }
 
   /**
    * Changes a canned answer; omitted fields and messages already sent stay unchanged.
    *
-   * `PATCH /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `PUT /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    key: string,
+    cannedAnswer: string,
     body: UpdateCannedBody = {},
     options?: RequestOptions,
-  ): Promise<CannedAnswer> {
+  ): Promise<CannedAnswerAnswer> {
     const call = {
-      method: "PATCH",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      method: "PUT",
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
       body,
     };
-    return this.transport.json<CannedAnswer>(call, options);
+    return this.transport.json<CannedAnswerAnswer>(call, options);
   }
 
   /**
    * Removes a canned answer.
    *
-   * `DELETE /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   delete(
-    key: string,
+    cannedAnswer: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -3437,13 +3398,13 @@ export class TicketsBlocklistResource extends Resource {
   list(
     query: ListBlockedCustomersQuery = {},
     options?: RequestOptions,
-  ): Paginator<Blocked> {
+  ): Paginator<BlockedAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/blocklist",
       query,
     };
-    return this.transport.list<Blocked>(call, options);
+    return this.transport.list<BlockedAnswer>(call, options);
   }
 
   /**
@@ -3456,13 +3417,13 @@ export class TicketsBlocklistResource extends Resource {
     subscriberId: string,
     body: BlockBody = {},
     options?: RequestOptions,
-  ): Promise<Blocked> {
+  ): Promise<BlockedAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/blocklist/${segment(subscriberId, "subscriberId")}`,
       body,
     };
-    return this.transport.json<Blocked>(call, options);
+    return this.transport.json<BlockedAnswer>(call, options);
   }
 
   /**
@@ -3486,20 +3447,16 @@ export class TicketsBlocklistResource extends Resource {
 /** `client.tickets.agents`. */
 export class TicketsAgentsResource extends Resource {
   /**
-   * Lists the members who answer customers, newest first, with the open tickets that each has.
+   * Lists the members who answer customers, oldest first, with the open tickets that each has.
    *
-   * `GET /v1/tickets/agents`. Codes of its own: `bad_request`.
+   * `GET /v1/tickets/agents`
    */
-  list(
-    query: ListTicketAgentsQuery = {},
-    options?: RequestOptions,
-  ): Paginator<Agent> {
+  list(options?: RequestOptions): Promise<AgentList> {
     const call = {
       method: "GET",
       path: "/v1/tickets/agents",
-      query,
     };
-    return this.transport.list<Agent>(call, options);
+    return this.transport.json<AgentList>(call, options);
   }
 
   /**
@@ -3511,38 +3468,36 @@ export class TicketsAgentsResource extends Resource {
     memberId: string,
     body: UpdateAgentBody = {},
     options?: RequestOptions,
-  ): Promise<Agent> {
+  ): Promise<AgentAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/agents/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<Agent>(call, options);
+    return this.transport.json<AgentAnswer>(call, options);
   }
 }
 
 /** `client.tickets.viewers`. */
 export class TicketsViewersResource extends Resource {
   /**
-   * Lists who has the ticket open now, and who is writing, the newest member first.
+   * Shows who has the ticket open now, and who is writing.
    *
-   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `not_found`.
    */
   list(
     ticketId: string,
-    query: ListTicketViewersQuery = {},
     options?: RequestOptions,
-  ): Paginator<Viewer> {
+  ): Promise<ViewerList> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers`,
-      query,
     };
-    return this.transport.list<Viewer>(call, options);
+    return this.transport.json<ViewerList>(call, options);
   }
 
   /**
-   * Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+   * Returns everybody who has the ticket open, this member among them.
    *
    * `PUT /v1/tickets/{ticket_id}/viewers/{member_id}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
@@ -3552,19 +3507,18 @@ export class TicketsViewersResource extends Resource {
     memberId: string,
     body: ViewBody = {},
     options?: RequestOptions,
-  ): Promise<Viewer> {
+  ): Promise<ViewerList> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<Viewer>(call, options);
+    return this.transport.json<ViewerList>(call, options);
   }
 }
 
 /** `client.tickets`. */
 export class TicketsResource extends Resource {
-  readonly messages: TicketsMessagesResource;
   readonly cannedAnswers: TicketsCannedAnswersResource;
   readonly blocklist: TicketsBlocklistResource;
   readonly agents: TicketsAgentsResource;
@@ -3572,7 +3526,6 @@ export class TicketsResource extends Resource {
 
   constructor(transport: Transport) {
     super(transport);
-    this.messages = new TicketsMessagesResource(transport);
     this.cannedAnswers = new TicketsCannedAnswersResource(transport);
     this.blocklist = new TicketsBlocklistResource(transport);
     this.agents = new TicketsAgentsResource(transport);
@@ -3587,13 +3540,13 @@ export class TicketsResource extends Resource {
   list(
     query: ListTicketsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Ticket> {
+  ): Paginator<TicketAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets",
       query,
     };
-    return this.transport.list<Ticket>(call, options);
+    return this.transport.list<TicketAnswer>(call, options);
   }
 
   /**
@@ -3606,14 +3559,14 @@ export class TicketsResource extends Resource {
   open(
     body: OpenTicketBody,
     options?: PostOptions,
-  ): Promise<Ticket> {
+  ): Promise<TicketAnswer> {
     const call = {
       method: "POST",
       path: "/v1/tickets",
       body,
       keyed: true,
     };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<TicketAnswer>(call, options);
   }
 
   /**
@@ -3624,49 +3577,31 @@ export class TicketsResource extends Resource {
   getStats(
     query: GetTicketStatsQuery = {},
     options?: RequestOptions,
-  ): Promise<Stats> {
+  ): Promise<StatsAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/stats",
       query,
     };
-    return this.transport.json<Stats>(call, options);
+    return this.transport.json<StatsAnswer>(call, options);
   }
 
   /**
    * For a merged ticket, the ticket it was merged into is returned.
    *
-   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`.
    */
   get(
     ticketId: string,
+    query: GetTicketQuery = {},
     options?: RequestOptions,
-  ): Promise<Ticket> {
+  ): Promise<WholeTicketAnswer> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
+      query,
     };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next message
-   * within `reopen_days` reopens a closed one.
-   *
-   * `PATCH /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
-   */
-  update(
-    ticketId: string,
-    body: UpdateTicketBody = {},
-    options?: RequestOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "PATCH",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
-      body,
-    };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<WholeTicketAnswer>(call, options);
   }
 
   /**
@@ -3695,14 +3630,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: ReplyBody = {},
     options?: PostOptions,
-  ): Promise<Reply> {
+  ): Promise<ReplyAnswer> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/reply`,
       body,
       keyed: true,
     };
-    return this.transport.json<Reply>(call, options);
+    return this.transport.json<ReplyAnswer>(call, options);
   }
 
   /**
@@ -3715,50 +3650,132 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: CustomerReplyBody,
     options?: PostOptions,
-  ): Promise<Ticket> {
+  ): Promise<TicketAnswer> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/customer-reply`,
       body,
       keyed: true,
     };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<TicketAnswer>(call, options);
   }
 
   /**
-   * Adds a tag to a ticket; its other tags stay.
+   * Assigns a ticket to a member who answers customers, or unassigns it.
    *
-   * `PUT /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
-   * `payload_too_large`.
+   * `POST /v1/tickets/{ticket_id}/assign`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
-  addTag(
+  assign(
     ticketId: string,
-    key: string,
-    options?: RequestOptions,
-  ): Promise<Ticket> {
+    body: AssignBody,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/assign`,
+      body,
+      keyed: true,
     };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<TicketAnswer>(call, options);
   }
 
   /**
-   * Removes a tag from a ticket, if present.
+   * Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
    *
-   * `DELETE /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
-   * `payload_too_large`.
+   * `POST /v1/tickets/{ticket_id}/status`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
-  removeTag(
+  setStatus(
     ticketId: string,
-    key: string,
-    options?: RequestOptions,
-  ): Promise<void> {
+    body: StatusBody,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
     const call = {
-      method: "DELETE",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/status`,
+      body,
+      keyed: true,
     };
-    return this.transport.json<void>(call, options);
+    return this.transport.json<TicketAnswer>(call, options);
+  }
+
+  /**
+   * Sets the priority of a ticket.
+   *
+   * `POST /v1/tickets/{ticket_id}/priority`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  setPriority(
+    ticketId: string,
+    body: PriorityBody,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/priority`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<TicketAnswer>(call, options);
+  }
+
+  /**
+   * Replaces the tags of a ticket.
+   *
+   * `POST /v1/tickets/{ticket_id}/tags`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  setTags(
+    ticketId: string,
+    body: TicketTagsBody,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<TicketAnswer>(call, options);
+  }
+
+  /**
+   * Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
+   *
+   * `POST /v1/tickets/{ticket_id}/snooze`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  snooze(
+    ticketId: string,
+    body: SnoozeBody,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/snooze`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<TicketAnswer>(call, options);
+  }
+
+  /**
+   * Closes a ticket. The customer's next message within `reopen_days` reopens it.
+   *
+   * `POST /v1/tickets/{ticket_id}/close`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  close(
+    ticketId: string,
+    options?: PostOptions,
+  ): Promise<TicketAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/close`,
+      keyed: true,
+    };
+    return this.transport.json<TicketAnswer>(call, options);
   }
 
   /**
@@ -3771,14 +3788,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: MergeBody,
     options?: PostOptions,
-  ): Promise<Ticket> {
+  ): Promise<TicketAnswer> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/merge`,
       body,
       keyed: true,
     };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<TicketAnswer>(call, options);
   }
 
   /**
@@ -3791,14 +3808,14 @@ export class TicketsResource extends Resource {
   startBulkAction(
     body: TicketBulkActionBody,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkActionAnswer> {
     const call = {
       method: "POST",
       path: "/v1/tickets/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
   }
 
   /**
@@ -3809,47 +3826,47 @@ export class TicketsResource extends Resource {
   listBulkActions(
     query: ListTicketBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<BulkAction> {
+  ): Paginator<TicketBulkActionAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/bulk-actions",
       query,
     };
-    return this.transport.list<BulkAction>(call, options);
+    return this.transport.list<TicketBulkActionAnswer>(call, options);
   }
 
   /**
    * Shows the progress of a bulk action on tickets.
    *
-   * `GET /v1/tickets/bulk-actions/{bulk_action_id}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/bulk-actions/{ticket_bulk_action_id}`. Codes of its own: `not_found`.
    */
   getBulkAction(
-    bulkActionId: string,
+    ticketBulkActionId: string,
     options?: RequestOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkActionAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}`,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
   }
 
   /**
    * Ends a bulk action on tickets where it is. What is done stays done.
    *
-   * `POST /v1/tickets/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`, `not_found`,
-   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `POST /v1/tickets/bulk-actions/{ticket_bulk_action_id}/cancel`. Codes of its own: `bad_request`,
+   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   cancelBulkAction(
-    bulkActionId: string,
+    ticketBulkActionId: string,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkActionAnswer> {
     const call = {
       method: "POST",
-      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
   }
 
   /**
@@ -3857,29 +3874,29 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/settings`
    */
-  getSettings(options?: RequestOptions): Promise<DeskSettings> {
+  getSettings(options?: RequestOptions): Promise<DeskSettingsAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/settings",
     };
-    return this.transport.json<DeskSettings>(call, options);
+    return this.transport.json<DeskSettingsAnswer>(call, options);
   }
 
   /**
-   * Changes the project's helpdesk settings; omitted ones stay unchanged.
+   * Replaces the project's helpdesk settings; omitted ones get their defaults.
    *
-   * `PATCH /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateSettings(
-    body: UpdateDeskSettingsBody = {},
+    body: DeskSettings = {},
     options?: RequestOptions,
-  ): Promise<DeskSettings> {
+  ): Promise<DeskSettingsAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/settings",
       body,
     };
-    return this.transport.json<DeskSettings>(call, options);
+    return this.transport.json<DeskSettingsAnswer>(call, options);
   }
 
   /**
@@ -3887,29 +3904,29 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/hours`
    */
-  getHours(options?: RequestOptions): Promise<Hours> {
+  getHours(options?: RequestOptions): Promise<HoursAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/hours",
     };
-    return this.transport.json<Hours>(call, options);
+    return this.transport.json<HoursAnswer>(call, options);
   }
 
   /**
-   * Changes the project's business hours; omitted fields stay unchanged.
+   * Replaces the project's business hours; omitted fields get their defaults.
    *
-   * `PATCH /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateHours(
-    body: UpdateHoursBody = {},
+    body: HoursBody = {},
     options?: RequestOptions,
-  ): Promise<Hours> {
+  ): Promise<HoursAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/hours",
       body,
     };
-    return this.transport.json<Hours>(call, options);
+    return this.transport.json<HoursAnswer>(call, options);
   }
 
   /**
@@ -3917,50 +3934,48 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/sla`
    */
-  getServiceLevels(options?: RequestOptions): Promise<Sla> {
+  getServiceLevels(options?: RequestOptions): Promise<SlaAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/sla",
     };
-    return this.transport.json<Sla>(call, options);
+    return this.transport.json<SlaAnswer>(call, options);
   }
 
   /**
    * Tickets that are not closed follow soon. A target that they did not have counts from then on.
    *
-   * `PATCH /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateServiceLevels(
-    body: UpdateSlaBody = {},
+    body: SlaBody = {},
     options?: RequestOptions,
-  ): Promise<Sla> {
+  ): Promise<SlaAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/sla",
       body,
     };
-    return this.transport.json<Sla>(call, options);
+    return this.transport.json<SlaAnswer>(call, options);
   }
 }
 
 /** `client.oidc.clients.secrets`. */
 export class OidcClientsSecretsResource extends Resource {
   /**
-   * Lists the valid secrets of a client, newest first, without their texts.
+   * Lists the valid secrets of a client, without their texts.
    *
-   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `not_found`.
    */
   list(
     clientId: string,
-    query: ListOidcClientSecretsQuery = {},
     options?: RequestOptions,
-  ): Paginator<SecretEntry> {
+  ): Promise<SecretList> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
-      query,
     };
-    return this.transport.list<SecretEntry>(call, options);
+    return this.transport.json<SecretList>(call, options);
   }
 
   /**
@@ -3972,14 +3987,14 @@ export class OidcClientsSecretsResource extends Resource {
   rotate(
     clientId: string,
     options?: PostOptions,
-  ): Promise<Secret> {
+  ): Promise<SecretAnswer> {
     const call = {
       method: "POST",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
       keyed: true,
       secrets: ["client_secret"],
     };
-    return this.transport.json<Secret>(call, options);
+    return this.transport.json<SecretAnswer>(call, options);
   }
 
   /**
@@ -4018,13 +4033,13 @@ export class OidcClientsResource extends Resource {
   list(
     query: ListOidcClientsQuery = {},
     options?: RequestOptions,
-  ): Paginator<OidcClient> {
+  ): Paginator<ClientAnswer> {
     const call = {
       method: "GET",
       path: "/v1/oidc/clients",
       query,
     };
-    return this.transport.list<OidcClient>(call, options);
+    return this.transport.list<ClientAnswer>(call, options);
   }
 
   /**
@@ -4034,9 +4049,9 @@ export class OidcClientsResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: CreateOidcClientBody,
+    body: ClientBody,
     options?: PostOptions,
-  ): Promise<NewOidcClient> {
+  ): Promise<NewClientAnswer> {
     const call = {
       method: "POST",
       path: "/v1/oidc/clients",
@@ -4044,7 +4059,7 @@ export class OidcClientsResource extends Resource {
       keyed: true,
       secrets: ["client_secret"],
     };
-    return this.transport.json<NewOidcClient>(call, options);
+    return this.transport.json<NewClientAnswer>(call, options);
   }
 
   /**
@@ -4055,31 +4070,31 @@ export class OidcClientsResource extends Resource {
   get(
     clientId: string,
     options?: RequestOptions,
-  ): Promise<OidcClient> {
+  ): Promise<ClientAnswer> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}`,
     };
-    return this.transport.json<OidcClient>(call, options);
+    return this.transport.json<ClientAnswer>(call, options);
   }
 
   /**
    * Changes an OpenID client; omitted fields stay unchanged.
    *
-   * `PATCH /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PUT /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
     clientId: string,
-    body: UpdateOidcClientBody = {},
+    body: ClientChange = {},
     options?: RequestOptions,
-  ): Promise<OidcClient> {
+  ): Promise<ClientAnswer> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}`,
       body,
     };
-    return this.transport.json<OidcClient>(call, options);
+    return this.transport.json<ClientAnswer>(call, options);
   }
 
   /**
@@ -4109,13 +4124,13 @@ export class OidcRegistrationTokensResource extends Resource {
   list(
     query: ListOidcRegistrationTokensQuery = {},
     options?: RequestOptions,
-  ): Paginator<RegistrationToken> {
+  ): Paginator<RegistrationTokenAnswer> {
     const call = {
       method: "GET",
       path: "/v1/oidc/registration-tokens",
       query,
     };
-    return this.transport.list<RegistrationToken>(call, options);
+    return this.transport.list<RegistrationTokenAnswer>(call, options);
   }
 
   /**
@@ -4127,7 +4142,7 @@ export class OidcRegistrationTokensResource extends Resource {
   create(
     body: RegistrationTokenBody,
     options?: PostOptions,
-  ): Promise<NewRegistrationToken> {
+  ): Promise<NewRegistrationTokenAnswer> {
     const call = {
       method: "POST",
       path: "/v1/oidc/registration-tokens",
@@ -4135,7 +4150,7 @@ export class OidcRegistrationTokensResource extends Resource {
       keyed: true,
       secrets: ["token"],
     };
-    return this.transport.json<NewRegistrationToken>(call, options);
+    return this.transport.json<NewRegistrationTokenAnswer>(call, options);
   }
 
   /**
@@ -4175,9 +4190,9 @@ export class OtpResource extends Resource {
    * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
    * `minutes`, `project` and `purpose`.
    *
-   * With `route` the same code goes to the first channel of the route that reaches the person, at once to the
-   * next one if that fails, and to the next one too if the code was not given within the step's
-   * `within_seconds`.
+   * With `route_id` the same code goes to the first channel of the route that reaches the person, at once to
+   * the next one if that fails, and to the next one too if the code was not given within the step's
+   * `within_s`.
    *
    * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
    * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
@@ -4189,14 +4204,14 @@ export class OtpResource extends Resource {
   send(
     body: SendOtpBody = {},
     options?: PostOptions,
-  ): Promise<SendOtp> {
+  ): Promise<SendOtpAnswer> {
     const call = {
       method: "POST",
       path: "/v1/otp/send",
       body,
       keyed: true,
     };
-    return this.transport.json<SendOtp>(call, options);
+    return this.transport.json<SendOtpAnswer>(call, options);
   }
 
   /**
@@ -4209,14 +4224,14 @@ export class OtpResource extends Resource {
   result(
     body: OtpResultBody,
     options?: PostOptions,
-  ): Promise<VerifyOtp> {
+  ): Promise<VerifyOtpAnswer> {
     const call = {
       method: "POST",
       path: "/v1/otp/result",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtp>(call, options);
+    return this.transport.json<VerifyOtpAnswer>(call, options);
   }
 
   /**
@@ -4228,14 +4243,14 @@ export class OtpResource extends Resource {
   request(
     body: RequestOtpBody = {},
     options?: PostOptions,
-  ): Promise<RequestOtp> {
+  ): Promise<RequestOtpAnswer> {
     const call = {
       method: "POST",
       path: "/v1/otp/request",
       body,
       keyed: true,
     };
-    return this.transport.json<RequestOtp>(call, options);
+    return this.transport.json<RequestOtpAnswer>(call, options);
   }
 
   /**
@@ -4248,14 +4263,14 @@ export class OtpResource extends Resource {
   verify(
     body: VerifyOtpBody,
     options?: PostOptions,
-  ): Promise<VerifyOtp> {
+  ): Promise<VerifyOtpAnswer> {
     const call = {
       method: "POST",
       path: "/v1/otp/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtp>(call, options);
+    return this.transport.json<VerifyOtpAnswer>(call, options);
   }
 
   /**
@@ -4266,12 +4281,12 @@ export class OtpResource extends Resource {
   get(
     otpId: string,
     options?: RequestOptions,
-  ): Promise<Otp> {
+  ): Promise<OtpAnswer> {
     const call = {
       method: "GET",
       path: `/v1/otp/${segment(otpId, "otpId")}`,
     };
-    return this.transport.json<Otp>(call, options);
+    return this.transport.json<OtpAnswer>(call, options);
   }
 }
 
@@ -4288,14 +4303,14 @@ export class ScheduledResource extends Resource {
   create(
     body: ScheduledBody,
     options?: PostOptions,
-  ): Promise<Scheduled> {
+  ): Promise<ScheduledAnswer> {
     const call = {
       method: "POST",
       path: "/v1/scheduled",
       body,
       keyed: true,
     };
-    return this.transport.json<Scheduled>(call, options);
+    return this.transport.json<ScheduledAnswer>(call, options);
   }
 
   /**
@@ -4306,13 +4321,13 @@ export class ScheduledResource extends Resource {
   list(
     query: ListScheduledQuery = {},
     options?: RequestOptions,
-  ): Paginator<Scheduled> {
+  ): Paginator<ScheduledAnswer> {
     const call = {
       method: "GET",
       path: "/v1/scheduled",
       query,
     };
-    return this.transport.list<Scheduled>(call, options);
+    return this.transport.list<ScheduledAnswer>(call, options);
   }
 
   /**
@@ -4323,12 +4338,12 @@ export class ScheduledResource extends Resource {
   get(
     scheduledId: string,
     options?: RequestOptions,
-  ): Promise<Scheduled> {
+  ): Promise<ScheduledAnswer> {
     const call = {
       method: "GET",
       path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
     };
-    return this.transport.json<Scheduled>(call, options);
+    return this.transport.json<ScheduledAnswer>(call, options);
   }
 
   /**
@@ -4341,31 +4356,30 @@ export class ScheduledResource extends Resource {
     scheduledId: string,
     body: UpdateScheduledBody = {},
     options?: RequestOptions,
-  ): Promise<Scheduled> {
+  ): Promise<ScheduledAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
       body,
     };
-    return this.transport.json<Scheduled>(call, options);
+    return this.transport.json<ScheduledAnswer>(call, options);
   }
 
   /**
    * Cancels one that is still scheduled.
    *
-   * `POST /v1/scheduled/{scheduled_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `DELETE /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
    */
   cancel(
     scheduledId: string,
-    options?: PostOptions,
-  ): Promise<Scheduled> {
+    options?: RequestOptions,
+  ): Promise<void> {
     const call = {
-      method: "POST",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}/cancel`,
-      keyed: true,
+      method: "DELETE",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
     };
-    return this.transport.json<Scheduled>(call, options);
+    return this.transport.json<void>(call, options);
   }
 }
 
@@ -4382,14 +4396,14 @@ export class RecurringResource extends Resource {
   create(
     body: RecurringBody = {},
     options?: PostOptions,
-  ): Promise<Recurring> {
+  ): Promise<RecurringAnswer> {
     const call = {
       method: "POST",
       path: "/v1/recurring",
       body,
       keyed: true,
     };
-    return this.transport.json<Recurring>(call, options);
+    return this.transport.json<RecurringAnswer>(call, options);
   }
 
   /**
@@ -4400,13 +4414,13 @@ export class RecurringResource extends Resource {
   list(
     query: ListRecurringQuery = {},
     options?: RequestOptions,
-  ): Paginator<Recurring> {
+  ): Paginator<RecurringAnswer> {
     const call = {
       method: "GET",
       path: "/v1/recurring",
       query,
     };
-    return this.transport.list<Recurring>(call, options);
+    return this.transport.list<RecurringAnswer>(call, options);
   }
 
   /**
@@ -4417,12 +4431,12 @@ export class RecurringResource extends Resource {
   get(
     recurringId: string,
     options?: RequestOptions,
-  ): Promise<Recurring> {
+  ): Promise<RecurringAnswer> {
     const call = {
       method: "GET",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
     };
-    return this.transport.json<Recurring>(call, options);
+    return this.transport.json<RecurringAnswer>(call, options);
   }
 
   /**
@@ -4435,13 +4449,30 @@ export class RecurringResource extends Resource {
     recurringId: string,
     body: UpdateRecurringBody = {},
     options?: RequestOptions,
-  ): Promise<Recurring> {
+  ): Promise<RecurringAnswer> {
     const call = {
       method: "PATCH",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
       body,
     };
-    return this.transport.json<Recurring>(call, options);
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Cancels it. Messages already queued are still sent.
+   *
+   * `DELETE /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  cancel(
+    recurringId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
+    };
+    return this.transport.json<void>(call, options);
   }
 
   /**
@@ -4453,13 +4484,13 @@ export class RecurringResource extends Resource {
   pause(
     recurringId: string,
     options?: PostOptions,
-  ): Promise<Recurring> {
+  ): Promise<RecurringAnswer> {
     const call = {
       method: "POST",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<Recurring>(call, options);
+    return this.transport.json<RecurringAnswer>(call, options);
   }
 
   /**
@@ -4471,31 +4502,13 @@ export class RecurringResource extends Resource {
   resume(
     recurringId: string,
     options?: PostOptions,
-  ): Promise<Recurring> {
+  ): Promise<RecurringAnswer> {
     const call = {
       method: "POST",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<Recurring>(call, options);
-  }
-
-  /**
-   * Cancels it. Messages already queued are still sent.
-   *
-   * `POST /v1/recurring/{recurring_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  cancel(
-    recurringId: string,
-    options?: PostOptions,
-  ): Promise<Recurring> {
-    const call = {
-      method: "POST",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}/cancel`,
-      keyed: true,
-    };
-    return this.transport.json<Recurring>(call, options);
+    return this.transport.json<RecurringAnswer>(call, options);
   }
 }
 
@@ -4510,13 +4523,13 @@ export class WebhooksDeliveriesResource extends Resource {
     webhookId: string,
     query: ListWebhookDeliveriesQuery = {},
     options?: RequestOptions,
-  ): Paginator<Delivery> {
+  ): Paginator<DeliveryAnswer> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/deliveries`,
       query,
     };
-    return this.transport.list<Delivery>(call, options);
+    return this.transport.list<DeliveryAnswer>(call, options);
   }
 
   /**
@@ -4527,12 +4540,12 @@ export class WebhooksDeliveriesResource extends Resource {
   get(
     deliveryId: string,
     options?: RequestOptions,
-  ): Promise<Delivery> {
+  ): Promise<DeliveryAnswer> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}`,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<DeliveryAnswer>(call, options);
   }
 
   /**
@@ -4544,13 +4557,13 @@ export class WebhooksDeliveriesResource extends Resource {
   redeliver(
     deliveryId: string,
     options?: PostOptions,
-  ): Promise<Delivery> {
+  ): Promise<DeliveryAnswer> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}/redeliver`,
       keyed: true,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<DeliveryAnswer>(call, options);
   }
 }
 
@@ -4572,7 +4585,7 @@ export class WebhooksResource extends Resource {
   create(
     body: CreateWebhookBody,
     options?: PostOptions,
-  ): Promise<NewWebhook> {
+  ): Promise<NewWebhookAnswer> {
     const call = {
       method: "POST",
       path: "/v1/webhooks",
@@ -4580,7 +4593,7 @@ export class WebhooksResource extends Resource {
       keyed: true,
       secrets: ["secret"],
     };
-    return this.transport.json<NewWebhook>(call, options);
+    return this.transport.json<NewWebhookAnswer>(call, options);
   }
 
   /**
@@ -4591,13 +4604,13 @@ export class WebhooksResource extends Resource {
   list(
     query: ListWebhooksQuery = {},
     options?: RequestOptions,
-  ): Paginator<Webhook> {
+  ): Paginator<WebhookAnswer> {
     const call = {
       method: "GET",
       path: "/v1/webhooks",
       query,
     };
-    return this.transport.list<Webhook>(call, options);
+    return this.transport.list<WebhookAnswer>(call, options);
   }
 
   /**
@@ -4608,16 +4621,16 @@ export class WebhooksResource extends Resource {
   get(
     webhookId: string,
     options?: RequestOptions,
-  ): Promise<Webhook> {
+  ): Promise<WebhookAnswer> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
     };
-    return this.transport.json<Webhook>(call, options);
+    return this.transport.json<WebhookAnswer>(call, options);
   }
 
   /**
-   * Changes a webhook. Disabling it cancels queued deliveries.
+   * Changes a webhook. Disabling it cancels pending deliveries.
    *
    * `PUT /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
@@ -4626,17 +4639,17 @@ export class WebhooksResource extends Resource {
     webhookId: string,
     body: UpdateWebhookBody = {},
     options?: RequestOptions,
-  ): Promise<Webhook> {
+  ): Promise<WebhookAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
       body,
     };
-    return this.transport.json<Webhook>(call, options);
+    return this.transport.json<WebhookAnswer>(call, options);
   }
 
   /**
-   * Deletes a webhook and its secret, and cancels queued deliveries.
+   * Deletes a webhook and its secret, and cancels pending deliveries.
    *
    * `DELETE /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
@@ -4652,7 +4665,7 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Rotates the signing secret; the new one is returned once. The previous one also signs for 24 hours.
+   * Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
    *
    * `POST /v1/webhooks/{webhook_id}/rotate-secret`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -4660,14 +4673,14 @@ export class WebhooksResource extends Resource {
   rotateSecret(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<RotatedSecret> {
+  ): Promise<RotatedSecretAnswer> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/rotate-secret`,
       keyed: true,
       secrets: ["secret"],
     };
-    return this.transport.json<RotatedSecret>(call, options);
+    return this.transport.json<RotatedSecretAnswer>(call, options);
   }
 
   /**
@@ -4679,13 +4692,13 @@ export class WebhooksResource extends Resource {
   sendTest(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<Delivery> {
+  ): Promise<DeliveryAnswer> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/test`,
       keyed: true,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<DeliveryAnswer>(call, options);
   }
 
   /**
@@ -4700,14 +4713,14 @@ export class WebhooksResource extends Resource {
     webhookId: string,
     body: ReplayBody,
     options?: PostOptions,
-  ): Promise<Replay> {
+  ): Promise<ReplayAnswer> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/replay`,
       body,
       keyed: true,
     };
-    return this.transport.json<Replay>(call, options);
+    return this.transport.json<ReplayAnswer>(call, options);
   }
 }
 

@@ -57,7 +57,7 @@ export interface AddSubscriberBody {
 }
 
 /** A member who answers customers, and the open tickets that they have. */
-export interface Agent {
+export interface AgentAnswer {
   /** Id of the member. */
   member_id: string;
   /** The member's name, as colleagues see it. */
@@ -70,6 +70,12 @@ export interface Agent {
   shortcuts: boolean;
   /** Tickets with the status `open` that they have. */
   open_tickets: number;
+}
+
+/** The project's agents, oldest first. */
+export interface AgentList {
+  /** The agents. */
+  data: Array<AgentAnswer>;
 }
 
 /** What became of the message that brings a reply to the customer. */
@@ -96,18 +102,26 @@ export interface AnsweredFile {
   type: "image" | "video" | "document";
 }
 
+/** The assignee; null to unassign the ticket. */
+export interface AssignBody {
+  /** The member who is to handle the ticket, no viewer; null to unassign it. */
+  assignee_id: string | null;
+  /** Fail with 409 if the ticket is already assigned. */
+  only_if_unassigned?: boolean | undefined;
+}
+
 /** One HTTP call. */
-export interface Attempt {
+export interface AttemptAnswer {
   /** When it was made. */
   attempted_at: string;
-  /** Seconds until it ended. */
-  duration_seconds: number;
+  /** Milliseconds until it ended. */
+  duration_ms: number;
   /** HTTP status of the response; null if there was none. */
   status_code: number | null;
   /** Why it did not succeed, for people; null if it did. */
   error: string | null;
-  /** The first 2 KiB of the response's body, as text; null if there was none. */
-  answer: string | null;
+  /** The first 2 KiB of the response's body, as text; empty if there was none. */
+  answer: string;
 }
 
 /** An attribute of the subscriber has this value. */
@@ -119,11 +133,34 @@ export interface AttributeIs {
 }
 
 /**
+ * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
+ * least one filter is given.
+ */
+export interface Audience {
+  /** All active subscribers. */
+  all?: true | null | undefined;
+  /** Subscribers with any of these tags. */
+  tags_any?: Array<string> | null | undefined;
+  /** Subscribers with all of these tags. */
+  tags_all?: Array<string> | null | undefined;
+  /** Subscribers with none of these tags. */
+  tags_none?: Array<string> | null | undefined;
+  /** Subscribers who granted it; checked again when the message is sent. */
+  permission?: string | null | undefined;
+  /** Subscribers on any of these messengers, by the names of the project's channels. */
+  channels?: Array<string> | null | undefined;
+  /** Subscribers who read any of these languages. */
+  langs?: Array<string> | null | undefined;
+  /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
+  subscriber_ids?: Array<string> | null | undefined;
+}
+
+/**
  * The audience as it was given, with the number of `subscriber_ids` in place of up to 10,000 ids.
  *
  * Filters that were not given are absent.
  */
-export interface Audience {
+export interface AudienceAnswer {
   /** All active subscribers. */
   all?: true;
   /** Subscribers with any of these tags. */
@@ -140,29 +177,6 @@ export interface Audience {
   langs?: Array<string>;
   /** How many different subscribers were named by id. */
   subscriber_ids_count?: number;
-}
-
-/**
- * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
- * least one filter is given.
- */
-export interface AudienceBody {
-  /** All active subscribers. */
-  all?: true | null | undefined;
-  /** Subscribers with any of these tags. */
-  tags_any?: Array<string> | null | undefined;
-  /** Subscribers with all of these tags. */
-  tags_all?: Array<string> | null | undefined;
-  /** Subscribers with none of these tags. */
-  tags_none?: Array<string> | null | undefined;
-  /** Subscribers who granted it; checked again when the message is sent. */
-  permission?: string | null | undefined;
-  /** Subscribers on any of these messengers, by the names of the project's channels. */
-  channels?: Array<string> | null | undefined;
-  /** Subscribers who read any of these languages. */
-  langs?: Array<"en" | "ru"> | null | undefined;
-  /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
-  subscriber_ids?: Array<string> | null | undefined;
 }
 
 /** Fields of `auth.completed`, beside the subscriber's. */
@@ -183,7 +197,7 @@ export interface AuthCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -202,7 +216,7 @@ export interface AuthCompletedEventData {
 }
 
 /** `accepted` messages are queued; those in `rejected` are not. */
-export interface Batch {
+export interface BatchAnswer {
   /** Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`. */
   batch_id: string;
   /** Messages that are queued. */
@@ -250,7 +264,7 @@ export interface BatchCompletedEventData {
  * A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum of
  * `sent`, `failed` and `skipped`.
  */
-export interface BatchStatus {
+export interface BatchStatusAnswer {
   /** Id of the batch, from `POST /v1/send/batch`. */
   batch_id: string;
   /** `completed` when all messages are final. */
@@ -279,11 +293,11 @@ export interface BatchStatus {
  *
  * All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
  */
-export interface Billing {
+export interface BillingAnswer {
   /** Name of the account's plan. */
   plan: string | null;
   /** The account's current month. */
-  period: Period | null;
+  period: PeriodAnswer | null;
   /** Credits that the plan gives each month; null for a plan without a limit. */
   allowance: number | null;
   /** Credits of this month's allowance that are spent, by all projects of the account. */
@@ -305,27 +319,27 @@ export interface Billing {
    * What this project used since the day on which the account's month began, by operation; empty where nobody
    * pays.
    */
-  usage: Array<Usage>;
+  usage: Array<UsageAnswer>;
 }
 
 /** The reason for the block, shown in the blocklist. */
 export interface BlockBody {
-  /** Why, for agents; null for none. */
-  reason?: string | null | undefined;
+  /** Why, for agents; may be empty. */
+  reason?: string | undefined;
 }
 
 /** A subscriber whose messages open no tickets. */
-export interface Blocked {
+export interface BlockedAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** Why, for agents; null for none. */
-  reason: string | null;
+  /** Why, for agents; may be empty. */
+  reason: string;
   /** When they were blocked. */
   created_at: string;
 }
 
 /** The bot as its messenger knows it. */
-export interface Bot {
+export interface BotAnswer {
   /** Name that people see. */
   name: string;
   /** Name in links, without `@`; null for bots without one. */
@@ -333,7 +347,7 @@ export interface Bot {
 }
 
 /** How a project looks on its public pages. */
-export interface Branding {
+export interface BrandingAnswer {
   /** Name shown to people on pages and in messages; null for the project's name. */
   sender_name: string | null;
   /** The accent colour as `#rrggbb`; null for the service's own. */
@@ -342,7 +356,7 @@ export interface Branding {
    * The colours that pages use: the accent, darker or lighter where it could not be told apart from the page
    * (WCAG 2.2 AA). Null without an accent.
    */
-  shades: Shades | null;
+  shades: ShadesAnswer | null;
   /** Address of the logo; null without one. It changes with the logo. */
   logo_url: string | null;
 }
@@ -355,8 +369,24 @@ export interface BrandingBody {
   accent?: string | null | undefined;
 }
 
+/**
+ * The broadcast that was taken; `total` is how many would get it now.
+ *
+ * With `dry_run` there are `total` and `credits` alone: nothing was taken.
+ */
+export interface BroadcastAccepted {
+  /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
+  job_id?: string;
+  /** `scheduled`, until its recipients are being sent to; absent with `dry_run`. */
+  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled";
+  /** Recipients that the audience has now. */
+  total: number;
+  /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
+  credits?: number;
+}
+
 /** A broadcast and how far it is. */
-export interface Broadcast {
+export interface BroadcastAnswer {
   /** The broadcast's id. */
   job_id: string;
   /** What you call it, for lists; recipients don't see it. */
@@ -397,9 +427,9 @@ export interface Broadcast {
   /** Why the service stopped it, for people; null if it did not. */
   error: string | null;
   /** Who gets it. */
-  audience: Audience;
+  audience: AudienceAnswer;
   /** The route by which each person is reached; null for the channel of each subscriber. */
-  route: string | null;
+  route_id: string | null;
   /** Messages per minute at most; null for as fast as the messengers allow. */
   messages_per_minute: number | null;
   /** Your own data, from the request. */
@@ -407,7 +437,7 @@ export interface Broadcast {
   /** The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend. */
   resend_of: string | null;
   /** How its variants are tried; null for one message. */
-  experiment: Experiment | null;
+  experiment: ExperimentAnswer | null;
   /** The start time that was asked for; null for at once. */
   send_at: string | null;
   /** Time of creation. */
@@ -428,22 +458,6 @@ export interface Broadcast {
    * /v1/broadcast/{job_id}`.
    */
   buttons: Array<ButtonClicks> | null;
-}
-
-/**
- * The broadcast that was taken; `total` is how many would get it now.
- *
- * With `dry_run` there are `total` and `credits` alone: nothing was taken.
- */
-export interface BroadcastAccepted {
-  /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
-  job_id?: string;
-  /** `scheduled`, until its recipients are being sent to; absent with `dry_run`. */
-  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled";
-  /** Recipients that the audience has now. */
-  total: number;
-  /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
-  credits?: number;
 }
 
 /**
@@ -481,13 +495,13 @@ export interface BroadcastBody {
   /** How `variants` are compared; the defaults if it is left out. */
   experiment?: BroadcastExperiment | null | undefined;
   /** Who gets it. */
-  audience: AudienceBody;
+  audience: Audience;
   /**
    * Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one
    * message: by the first channel of the route that works. Goes with any filters of `audience` but
    * `channels`.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** When it starts; left out: at once. A time in the past is refused. */
   send_at?: string | null | undefined;
   /** Messages per minute at most, evenly spread. By default as fast as the messengers allow. */
@@ -564,7 +578,7 @@ export interface BroadcastExperiment {
    */
   winner?: "clicks" | "manual" | undefined;
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_seconds?: number | undefined;
+  after_s?: number | undefined;
 }
 
 /**
@@ -639,7 +653,7 @@ export interface BroadcastWinnerChosenEventData {
   job_id: string;
   /** The variant's name; by default A, B, C, D by place. */
   variant: string;
-  /** `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`. */
+  /** `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`. */
   by: "clicks" | "member" | "api";
   /** Why it is this one, if clicks decided; null for a choice. */
   reason: "most_clicks" | "tie" | "no_clicks" | null;
@@ -648,7 +662,7 @@ export interface BroadcastWinnerChosenEventData {
 }
 
 /** What a channel may spend on its messenger a day. */
-export interface Budget {
+export interface BudgetAnswer {
   /** What is spent. */
   unit: string;
   /** What may be spent a day, which begins at midnight UTC. */
@@ -658,31 +672,28 @@ export interface Budget {
 }
 
 /** A bulk action and its progress. `processed` of a completed one is its `total`. */
-export interface BulkAction {
+export interface BulkActionAnswer {
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** What it is about: `subscribers` or `tickets`. */
-  kind: string;
-  /** What is done, as its request named it. */
-  action: string;
-  /** The tag, member, status or priority of its request; null for an action without one. */
-  value: string | null;
+  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
+  action: "add_tag" | "remove_tag" | "erase";
+  /** The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`. */
+  tag: string | null;
   /** `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see `code`. */
   status: "pending" | "running" | "completed" | "cancelled" | "failed";
-  /** How many it is about; null while they are counted. */
+  /** Subscribers it is about; null while they are counted. */
   total: number | null;
-  /** How many were handled so far, including unchanged and `failed` ones. */
+  /** Subscribers handled so far, including unchanged and `failed` ones. */
   processed: number;
-  /** How many could not be changed, e.g. because they were deleted in the meantime. */
+  /** Subscribers who no longer existed when their turn came. */
   failed: number;
-  /** Share of them that it has reached, from 0 to 1. */
+  /** Share of the subscribers that it has reached, from 0 to 1. */
   progress: number;
   /**
-   * Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
-   * (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far stay. Null
-   * if it did not fail.
+   * Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job failed
+   * repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
    */
-  code: string | null;
+  code: "too_many" | "tag_deleted" | "job_failed" | null;
   /** Why it `failed`, for people; null if it did not. */
   error: string | null;
   /** Time of creation. */
@@ -695,8 +706,8 @@ export interface BulkAction {
 export interface BulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
-  value?: string | null | undefined;
+  /** The tag of `add_tag`, created if needed, or `remove_tag`. */
+  tag?: string | null | undefined;
   /** All subscribers of the project, of any status. */
   all?: boolean | undefined;
   /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
@@ -732,7 +743,7 @@ export interface BulkActionFinishedEventData {
 }
 
 /** A button: either `url` or `data`. */
-export interface Button {
+export interface ButtonAnswer {
   /** Label. */
   text: string;
   /** Page that the button opens; null or left out if it has `data`. */
@@ -782,7 +793,7 @@ export interface ButtonClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -804,13 +815,13 @@ export interface ButtonClicks {
 }
 
 /** A canned answer. */
-export interface CannedAnswer {
+export interface CannedAnswerAnswer {
   /** What replies name it by; unique in the project. */
   key: string;
   /** Its id, which does not change. */
   canned_answer_id: string;
-  /** What agents see in the list; null for the key. */
-  title: string | null;
+  /** What agents see in the list; empty for the key. */
+  title: string;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -826,7 +837,7 @@ export interface CannedAnswer {
 }
 
 /** A channel that the project can use. */
-export interface Channel {
+export interface ChannelAnswer {
   /** What `channel` of other requests and events names it by. */
   name: string;
   /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
@@ -836,15 +847,15 @@ export interface Channel {
 }
 
 /** What the messenger said of the bot just now, and how the bot receives, as it was seen last. */
-export interface ChannelCheck {
+export interface ChannelCheckAnswer {
   /** False if the messenger refuses the bot. */
   ok: boolean;
   /** What the messenger said, for people. */
   detail: string;
   /** The bot's profile; null if it is refused. */
-  bot: Bot | null;
+  bot: BotAnswer | null;
   /** Whether the bot receives what people write; null if it is to receive nothing. */
-  reception: Reception | null;
+  reception: ReceptionAnswer | null;
 }
 
 /**
@@ -909,7 +920,7 @@ export interface ChannelRecoveredEventData {
 }
 
 /** A request for a bot that a person makes on the messenger. */
-export interface ChannelRequest {
+export interface ChannelRequestAnswer {
   /** Id of the request. */
   channel_request_id: string;
   /** Name of the channel that the bot becomes. */
@@ -986,165 +997,82 @@ export interface ChannelUnavailableEventData {
   detail: string;
 }
 
-/** What had become of a variant. */
-export interface ComparedVariant {
-  /** The variant's name; by default A, B, C, D by place. */
+/** The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's. */
+export interface Client {
+  /** Its IPv4 or IPv6 address, as your server sees it. */
+  ip?: string | null | undefined;
+  /** Its header `User-Agent`. */
+  user_agent?: string | null | undefined;
+}
+
+/** A client as the API shows it. */
+export interface ClientAnswer {
+  /** The client's id, in this API and in OAuth. */
+  client_id: string;
+  /** Shown to people when they sign in. */
   name: string;
-  /** Recipients whose messenger accepted the message. */
-  sent: number;
-  /** Recipients who did not get it, including those of `unknown`. */
-  failed: number;
-  /** People who got it and clicked something in it at least once. */
-  clicked: number;
-  /** `clicked` of `sent`, from 0 to 1. */
-  clicked_share: number;
-}
-
-/** A condition on an answer. */
-export interface Condition {
-  /** Key of the field whose answer is compared. */
-  field: string;
+  /** What the client's software asks for as issuer or discovery URL. */
+  issuer: string;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
+  redirect_uris: Array<string>;
+  /** Where a browser may return after sign-out; 20 at most. */
+  post_logout_redirect_uris: Array<string>;
+  /** Receives signed logout tokens when a session ends; null for none. */
+  backchannel_logout_uri: string | null;
+  /** How it authenticates; `none` without a secret. */
+  token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
   /**
-   * `contains` is for texts and for one of several choices; `gt` and `lt` for numbers, dates and ratings;
-   * `exists` for whether there is an answer; `eq` and `ne` for all but files and several choices.
+   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
+   * that are fetched.
    */
-  op: "eq" | "ne" | "contains" | "gt" | "lt" | "exists";
-  /** What the answer is compared with, of the field's type. With `exists`: true (or left out), or false. */
-  value?: string | number | boolean | null | undefined;
-}
-
-/** How many are erased, as a proof that somebody looked. */
-export interface ConfirmBody {
-  /** The bulk action's `total`; another number is refused. */
-  total: number;
-}
-
-/** Whether a person gets messages on one channel. */
-export interface ConsentBody {
-  /** Your own id of the person, 1-128 printable characters. */
-  external_id: string;
-  /** Messenger, by its channel's name in `GET /v1/project`. */
-  channel: string;
+  jwks: Record<string, unknown> | null;
+  /** Where its public keys are fetched from; null if they are not. */
+  jwks_uri: string | null;
   /**
-   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
-   * never began, or you ended it.
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
    */
-  consent: "subscribed" | "unsubscribed";
-}
-
-/** A new canned answer. */
-export interface CreateCannedBody {
-  /** What replies name it by; unique in the project. */
-  key: string;
-  /** What agents see in the list; null for the key. */
-  title?: string | null | undefined;
-  /** One text for all, or texts by language, with variables as in templates. */
-  text: string | Record<string, string>;
-  /** How `text` is marked up. */
-  format?: "plain" | "markdown" | "html" | "rich" | undefined;
-}
-
-/** A new channel. */
-export interface CreateChannelBody {
+  grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
+  /** Scopes that the client may request. */
+  scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
+  /** Whether people are signed in without being asked for consent. */
+  first_party: boolean;
+  /** Whether people always have to choose the number that the page shows. */
+  number_matching: boolean;
   /**
-   * What `channel` of other requests and events names it by; with the name of a shared channel, it replaces
-   * that one for the project.
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
    */
-  name: string;
-  /** Kind of messenger, of those that the service lets projects add. */
-  plugin: string;
-  /** Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as JSON. */
-  settings?: Record<string, unknown> | undefined;
-}
-
-/** A channel whose bot is yet to be made on the messenger. */
-export interface CreateChannelRequestBody {
+  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
+  require_pushed: boolean;
   /**
-   * Name of the channel that the bot becomes; with the name of a shared channel, it replaces that one for the
-   * project.
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
    */
-  name: string;
-  /** Kind of messenger, of which the service has a bot that makes others. */
-  plugin: string;
-}
-
-/** A new drip campaign. */
-export interface CreateDripBody {
-  /** Shown to the people who manage campaigns. */
-  name: string;
-  /** What enrolls people. */
-  trigger: Trigger;
-  /** The 1-50 steps, in their order. */
-  steps: Array<Step>;
-  /** IANA time zone of the steps' `at_local_time`. */
-  timezone?: string | undefined;
+  claims_in_id_token: boolean;
   /**
-   * Events about a person that end the campaign for them: yours, as tracked by `POST /v1/events`, or the
-   * service's. Unsubscribing always does.
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
    */
-  stop_on?: Array<string> | undefined;
-  /** Whether a person may be enrolled again: `never`, or `after_completion` of their enrollment. */
-  reentry?: "never" | "after_completion" | undefined;
-  /** `paused` to enroll nobody until it is resumed. */
-  status?: "active" | "paused" | undefined;
-}
-
-/**
- * A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads forward, and
- * its condition is about a field that was asked before.
- */
-export interface CreateFormBody {
-  /** Heading of the form: one text for all, or texts by language. */
-  title: string | Record<string, string>;
-  /** Text below the heading, in one or several languages; null for none. */
-  description?: string | Record<string, string> | null | undefined;
-  /** Text after submitting, in one or several languages; null for the service's own. */
-  thanks?: string | Record<string, string> | null | undefined;
-  /** The 1-50 questions, in their order. */
-  fields: Array<FormField>;
-  /** Where submissions go, each on its own; at most 40. */
-  rules?: Array<FormRule> | undefined;
-  /** Origins of the sites whose pages may submit it; `"*"` allows all. */
-  allowed_origins?: Array<string> | undefined;
-  /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
-  redirect_url?: string | null | undefined;
+  introspects: Array<string>;
   /**
-   * Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the
-   * check.
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
    */
-  min_fill_seconds?: number | undefined;
-  /** Part of the messengers' links, `form_<slug>`; can't be changed later. */
-  slug: string;
-}
-
-/** A new gateway. */
-export interface CreateGatewayBody {
-  /** Your own name for it. */
-  name: string;
-  /**
-   * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector,
-   * Novu's SMS webhook, or Supabase's send SMS hook.
-   */
-  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
-  /**
-   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
-   * does not take the message, and if the recipient asks for another within minutes.
-   */
-  channels: Array<string>;
-  /**
-   * The key with which ZITADEL signs its requests, from its answer when the provider was added, or the secret
-   * of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused then. Null for none.
-   */
-  signing_key?: string | null | undefined;
-  /**
-   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
-   * names separated by dots, and numbers for positions in a list. Null for none.
-   */
-  paths?: GatewayPaths | null | undefined;
+  subject_type: "public" | "pairwise";
+  /** Algorithm that its ID tokens are signed with. */
+  id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
+  /** The client's site, shown to people; null for none. */
+  home_url: string | null;
+  /** Whether software registered it, with a registration token. */
+  dynamic: boolean;
+  /** Time of creation. */
+  created_at: string;
 }
 
 /** A new client. */
-export interface CreateOidcClientBody {
+export interface ClientBody {
   /** Where people may return after sign-in, compared character by character; 20 at most. */
   redirect_uris?: Array<string> | undefined;
   /** Where a browser may return after sign-out; 20 at most. */
@@ -1204,6 +1132,214 @@ export interface CreateOidcClientBody {
   id_token_signed_response_alg?: "RS256" | "ES256" | "EdDSA" | null | undefined;
 }
 
+/** Changes of a client; what is left out stays. A URL of null is removed. */
+export interface ClientChange {
+  /** Shown to people when they sign in. */
+  name?: string | undefined;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
+  redirect_uris?: Array<string> | undefined;
+  /** Where a browser may return after sign-out; 20 at most. */
+  post_logout_redirect_uris?: Array<string> | undefined;
+  /** Receives signed logout tokens when a session ends; null for none. */
+  backchannel_logout_uri?: string | null | undefined;
+  /** Scopes that the client may request. */
+  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
+  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
+  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
+  jwks?: Record<string, unknown> | undefined;
+  /**
+   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
+   * is not known, at most once a minute.
+   */
+  jwks_uri?: string | undefined;
+  /** Whether people are signed in without being asked for consent. */
+  first_party?: boolean | undefined;
+  /** Whether people always have to choose the number that the page shows. */
+  number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
+  require_pushed?: boolean | undefined;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token?: boolean | undefined;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects?: Array<string> | undefined;
+  /** How it sends its secret. A client without one keeps its way to authenticate. */
+  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | undefined;
+  /** The client's site, shown to people; null for none. */
+  home_url?: string | null | undefined;
+}
+
+/** What had become of a variant. */
+export interface ComparedVariant {
+  /** The variant's name; by default A, B, C, D by place. */
+  name: string;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /** People who got it and clicked something in it at least once. */
+  clicked: number;
+  /** `clicked` of `sent`, from 0 to 1. */
+  clicked_share: number;
+}
+
+/** A condition on an answer. */
+export interface Condition {
+  /** Key of the field whose answer is compared. */
+  field: string;
+  /**
+   * `contains` is for texts and for one of several choices; `gt` and `lt` for numbers, dates and ratings;
+   * `exists` for whether there is an answer; `eq` and `ne` for all but files and several choices.
+   */
+  op: "eq" | "ne" | "contains" | "gt" | "lt" | "exists";
+  /** What the answer is compared with, of the field's type. With `exists`: true (or left out), or false. */
+  value?: string | number | boolean | null | undefined;
+}
+
+/** How many are erased, as a proof that somebody looked. */
+export interface ConfirmBody {
+  /** The bulk action's `total`; another number is refused. */
+  total: number;
+}
+
+/** Whether a person gets messages on one channel. */
+export interface ConsentBody {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
+   * never began, or you ended it.
+   */
+  consent: "subscribed" | "unsubscribed";
+}
+
+/** A new canned answer. */
+export interface CreateCannedBody {
+  /** What replies name it by; unique in the project. */
+  key: string;
+  /** What agents see in the list; empty for the key. */
+  title?: string | undefined;
+  /** One text for all, or texts by language, with variables as in templates. */
+  text: string | Record<string, string>;
+  /** How `text` is marked up. */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
+}
+
+/** A new channel. */
+export interface CreateChannelBody {
+  /**
+   * What `channel` of other requests and events names it by; with the name of a shared channel, it replaces
+   * that one for the project.
+   */
+  name: string;
+  /** Kind of messenger, of those that the service lets projects add. */
+  plugin: string;
+  /** Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as JSON. */
+  settings?: Record<string, unknown> | undefined;
+}
+
+/** A channel whose bot is yet to be made on the messenger. */
+export interface CreateChannelRequestBody {
+  /**
+   * Name of the channel that the bot becomes; with the name of a shared channel, it replaces that one for the
+   * project.
+   */
+  name: string;
+  /** Kind of messenger, of which the service has a bot that makes others. */
+  plugin: string;
+}
+
+/** A new drip campaign. */
+export interface CreateDripBody {
+  /** Shown to the people who manage campaigns. */
+  name: string;
+  /** What enrolls people. */
+  trigger: Trigger;
+  /** The 1-50 steps, in their order. */
+  steps: Array<Step>;
+  /** IANA time zone of the steps' `at_local_time`. */
+  timezone?: string | undefined;
+  /**
+   * Events about a person that end the campaign for them: yours, as tracked by `POST /v1/events`, or the
+   * service's. Unsubscribing always does.
+   */
+  stop_on?: Array<string> | undefined;
+  /** Whether a person may be enrolled again: `never`, or `after_completion` of their enrollment. */
+  reentry?: "never" | "after_completion" | undefined;
+  /** `paused` to enroll nobody until it is resumed. */
+  status?: "active" | "paused" | undefined;
+}
+
+/**
+ * A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+ * its condition is about a field that was asked before.
+ */
+export interface CreateFormBody {
+  /** Heading of the form: one text for all, or texts by language. */
+  title: string | Record<string, string>;
+  /** Text below the heading, in one or several languages; null for none. */
+  description?: string | Record<string, string> | null | undefined;
+  /** Text after submitting, in one or several languages; null for the service's own. */
+  thanks?: string | Record<string, string> | null | undefined;
+  /** The 1-50 questions, in their order. */
+  fields: Array<FormField>;
+  /** Where submissions go, each on its own; at most 40. */
+  routes?: Array<Route> | undefined;
+  /** Origins of the sites whose pages may submit it; `"*"` allows all. */
+  allowed_origins?: Array<string> | undefined;
+  /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
+  redirect_url?: string | null | undefined;
+  /**
+   * Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the
+   * check.
+   */
+  min_fill_seconds?: number | undefined;
+  /** Part of the messengers' links, `form_<slug>`; can't be changed later. */
+  slug: string;
+}
+
+/** A new gateway. */
+export interface CreateGatewayBody {
+  /** Your own name for it. */
+  name: string;
+  /**
+   * The software that sends through it: ZITADEL's HTTP provider, Logto's HTTP SMS or HTTP email connector,
+   * Novu's SMS webhook, or Supabase's send SMS hook.
+   */
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /**
+   * The key with which ZITADEL signs its requests, from its answer when the provider was added, or the secret
+   * of Supabase's hook (`v1,whsec_...`); requests without a valid signature are refused then. Null for none.
+   */
+  signing_key?: string | null | undefined;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths?: GatewayPaths | null | undefined;
+}
+
 /** A new permission. */
 export interface CreatePermissionBody {
   /** What `permission` of `POST /v1/send` names it by; it can't be changed later. */
@@ -1216,12 +1352,12 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
-/** A new route. Every step but the last that waits for more than `sent` has `within_seconds`. */
+/** A new route. Every step but the last that waits for more than `sent` has `within_s`. */
 export interface CreateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name: string;
   /** The channels, in the order in which they are tried. */
-  steps: Array<RouteStepBody>;
+  steps: Array<RouteStep>;
 }
 
 /** A new template. */
@@ -1263,7 +1399,7 @@ export interface CustomerReplyBody {
 }
 
 /** What was done on a day of an operation. */
-export interface Day {
+export interface DayAnswer {
   /** The day in UTC. */
   day: string;
   /**
@@ -1278,9 +1414,9 @@ export interface Day {
 }
 
 /** The oldest day first; days on which nothing was paid for are left out. */
-export interface Days {
+export interface DaysAnswer {
   /** Usage by day and operation. */
-  data: Array<Day>;
+  data: Array<DayAnswer>;
 }
 
 /**
@@ -1297,7 +1433,7 @@ export interface Delay {
 }
 
 /** A delivery of an event to a webhook, with its attempts. */
-export interface Delivery {
+export interface DeliveryAnswer {
   /** The delivery's id, which every attempt carries in a header, so that receivers can recognise repetitions. */
   delivery_id: string;
   /** The webhook's id. */
@@ -1306,16 +1442,16 @@ export interface Delivery {
   event_id: string;
   /** The event's name. */
   event: string;
-  /** `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
-  status: "queued" | "delivered" | "failed" | "cancelled";
+  /** `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
+  status: "pending" | "delivered" | "failed" | "cancelled";
   /** Time of creation. */
   created_at: string;
-  /** When it is attempted next; null unless it is queued. */
+  /** When it is attempted next; null unless it is pending. */
   next_attempt_at: string | null;
-  /** When it was delivered, failed or cancelled; null while it is queued. */
+  /** When it was delivered, failed or cancelled; null while it is pending. */
   finished_at: string | null;
   /** Its attempts, the first one first. */
-  attempts: Array<Attempt>;
+  attempts: Array<AttemptAnswer>;
 }
 
 /** Fields of `delivery.delivered`: the messenger reports that the message arrived. */
@@ -1336,7 +1472,7 @@ export interface DeliveryDeliveredEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1378,7 +1514,7 @@ export interface DeliveryFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1424,7 +1560,7 @@ export interface DeliveryReadEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1462,7 +1598,7 @@ export interface DeliverySuccessEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1477,8 +1613,18 @@ export interface DeliverySuccessEventData {
   metadata: Record<string, unknown> | null;
 }
 
-/** The helpdesk of a project. */
+/** The helpdesk of a project. What is left out has its default. */
 export interface DeskSettings {
+  /**
+   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
+   * for the installation's setting `helpdesk.assignment`.
+   */
+  assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
+}
+
+/** The helpdesk of a project. */
+export interface DeskSettingsAnswer {
   /**
    * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
    * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
@@ -1488,7 +1634,7 @@ export interface DeskSettings {
 }
 
 /** A drip campaign in its newest version. */
-export interface Drip {
+export interface DripAnswer {
   /** The campaign's id. */
   drip_id: string;
   /** Shown to the people who manage campaigns. */
@@ -1534,7 +1680,7 @@ export interface DripCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1567,7 +1713,7 @@ export interface DripStepSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1583,7 +1729,7 @@ export interface DripStepSentEventData {
 }
 
 /** What a message said until then. */
-export interface Edit {
+export interface EditAnswer {
   /** The text before. */
   text: string;
   /** When it was replaced. */
@@ -1616,7 +1762,7 @@ export interface EnrollBody {
 }
 
 /** A subscriber's progress in a drip campaign. */
-export interface Enrollment {
+export interface EnrollmentAnswer {
   /** The enrollment's id. */
   enrollment_id: string;
   /** The campaign's id. */
@@ -1642,7 +1788,7 @@ export interface Enrollment {
 }
 
 /** An entry of the ledger: a charge for one operation. */
-export interface Entry {
+export interface EntryAnswer {
   /** The entry's id, in the order of time. */
   entry_id: string;
   /**
@@ -1669,8 +1815,16 @@ export interface Entry {
   created_at: string;
 }
 
+/** A page of messages and notes, newest first. */
+export interface EntryPage {
+  /** The messages and notes of this page. */
+  data: Array<TicketEntryAnswer>;
+  /** Pass it as `cursor` to get the next page; null on the last page. */
+  next_cursor: string | null;
+}
+
 /** An event. */
-export interface Event {
+export interface EventAnswer {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
   event_id: string;
   /** Name of the event, of the core or a plugin. */
@@ -1697,7 +1851,7 @@ export interface EventTrackedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1708,27 +1862,27 @@ export interface EventTrackedEventData {
   properties: Record<string, unknown>;
 }
 
-/** An interval, of which one is there. */
-export interface Every {
-  /** Hours between runs, as they pass; 8,760 at most. */
-  hours?: number;
-  /** Days between runs, which come at the same local time; 365 at most. */
-  days?: number;
-}
-
 /**
  * An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and `days` is
  * given.
  */
-export interface EveryBody {
+export interface Every {
   /** Hours between runs, as they pass; 8,760 at most. */
   hours?: number | null | undefined;
   /** Days between runs, which come at the same local time; 365 at most. */
   days?: number | null | undefined;
 }
 
+/** An interval, of which one is there. */
+export interface EveryAnswer {
+  /** Hours between runs, as they pass; 8,760 at most. */
+  hours?: number;
+  /** Days between runs, which come at the same local time; 365 at most. */
+  days?: number;
+}
+
 /** How the variants of a broadcast are tried, and which of them was chosen. */
-export interface Experiment {
+export interface ExperimentAnswer {
   /** Percentage of the recipients who get the variants, each as many as the others. */
   share_percent: number;
   /**
@@ -1737,15 +1891,11 @@ export interface Experiment {
    */
   winner: "clicks" | "manual";
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_seconds: number;
+  after_s: number;
   /** The names of the variants. */
   variants: Array<string>;
-  /**
-   * `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks decide,
-   * `pending` for a choice. `completed` with a winner, or at the end without one; `cancelled` with the
-   * broadcast.
-   */
-  status: "running" | "scheduled" | "pending" | "completed" | "cancelled";
+  /** `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without one. */
+  state: "testing" | "waiting" | "decided" | "ended";
   /** When clicks decide; null before the end of the first stage, and if they don't. */
   decides_at: string | null;
   /** The variant for the rest; null before. */
@@ -1759,7 +1909,7 @@ export interface Experiment {
 }
 
 /** A file. Of a `queued` one, type, name and size are what the messenger says. */
-export interface File {
+export interface FileAnswer {
   /** Id of the file, from its upload or from an event. */
   file_id: string;
   /** Person who sent it to the bot; null for an upload of yours. */
@@ -1788,7 +1938,7 @@ export interface File {
 }
 
 /** A form, as its newest version has it. */
-export interface Form {
+export interface FormAnswer {
   /** The form's id. */
   form_id: string;
   /** Part of the messengers' links. */
@@ -1804,7 +1954,7 @@ export interface Form {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  rules: Array<FormRule>;
+  routes: Array<Route>;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1861,14 +2011,6 @@ export interface FormField {
   multiline?: boolean | undefined;
 }
 
-/** Where a submission goes, if `when` holds or is left out. */
-export interface FormRule {
-  /** Which submissions it is for; left out, for all. */
-  when?: Condition | null | undefined;
-  /** Where they go, by `kind`. */
-  to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
-}
-
 /** Fields of `form.submitted`. */
 export interface FormSubmittedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -1887,7 +2029,7 @@ export interface FormSubmittedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1899,13 +2041,13 @@ export interface FormSubmittedEventData {
   /** The submission's id. */
   submission_id: string;
   /** In the order of the questions; those without an answer are left out. */
-  answers: Array<Given>;
+  answers: Array<GivenAnswer>;
   /** Whether it was filled in on the web or in a messenger. */
   source: "web" | "messenger";
 }
 
 /** A gateway, without the secret in its URL. */
-export interface Gateway {
+export interface GatewayAnswer {
   /** The gateway's id. */
   gateway_id: string;
   /** Your own name for it. */
@@ -1948,7 +2090,7 @@ export interface GatewayFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1962,7 +2104,7 @@ export interface GatewayFailedEventData {
 }
 
 /** A message that was sent through a gateway; its text is kept until it is sent, and encrypted. */
-export interface GatewayMessage {
+export interface GatewayMessageAnswer {
   /** The message's id. */
   message_id: string;
   /** The gateway's id. */
@@ -2019,7 +2161,7 @@ export interface GatewaySentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2031,17 +2173,17 @@ export interface GatewaySentEventData {
 }
 
 /** The new URL of a gateway. */
-export interface GatewayUrl {
+export interface GatewayUrlAnswer {
   /** The gateway's id. */
   gateway_id: string;
   /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
   url: string;
-  /** Until when the previous URL is accepted. */
-  previous_valid_until: string;
+  /** Until when requests to the URL before are taken as well. */
+  old_url_valid_until: string;
 }
 
 /** An answer. */
-export interface Given {
+export interface GivenAnswer {
   /** Key of the question. */
   key: string;
   /** Type of the question. */
@@ -2057,26 +2199,26 @@ export interface Given {
 export interface Holiday {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; null for nothing. */
-  name: string | null;
+  /** What the day is, for agents; may be empty. */
+  name?: string | undefined;
 }
 
 /** A day on which the desk is closed. */
-export interface HolidayBody {
+export interface HolidayAnswer {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; null for nothing. */
-  name?: string | null | undefined;
+  /** What the day is, for agents; may be empty. */
+  name: string;
 }
 
 /** The business hours of a project's helpdesk. */
-export interface Hours {
+export interface HoursAnswer {
   /** IANA time zone of the hours and days. */
   timezone: string;
   /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings: Array<Opening>;
+  openings: Array<OpeningAnswer>;
   /** Days on which it is closed. */
-  holidays: Array<Holiday>;
+  holidays: Array<HolidayAnswer>;
   /**
    * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
    * period: a text, or one by language. Null for nothing.
@@ -2084,8 +2226,26 @@ export interface Hours {
   away_message: string | Record<string, string> | null;
 }
 
+/**
+ * The business hours of a project's helpdesk. What is left out has its default. Openings of a day don't
+ * overlap; holidays are different days.
+ */
+export interface HoursBody {
+  /** IANA time zone of the hours and days. */
+  timezone?: string | undefined;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings?: Array<Opening> | undefined;
+  /** Days on which it is closed. */
+  holidays?: Array<Holiday> | undefined;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message?: string | Record<string, string> | null | undefined;
+}
+
 /** An import and how far it is. */
-export interface Import {
+export interface ImportAnswer {
   /** The import's id. */
   import_id: string;
   /** `running`, `completed`, `cancelled` or `failed`, see `code`. */
@@ -2153,8 +2313,22 @@ export interface ImportFinishedEventData {
   error: string | null;
 }
 
+/** The result of a route. */
+export interface LeadAnswer {
+  /** Its number among the form's routes, from 0. */
+  route: number;
+  /** Where it leads, by the `kind` of its target. */
+  kind: "subscriber" | "tag" | "ticket" | "webhook";
+  /** Whether it could be followed. */
+  status: "done" | "failed";
+  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
+  id: string | null;
+  /** Why it failed, for people; null if it did not. */
+  error: string | null;
+}
+
 /** Limits of a project and its messages, and of plugins. */
-export interface Limits {
+export interface LimitsAnswer {
   /**
    * API requests of the project, over all keys. Several processes without Redis count each by itself, so that
    * more may be accepted.
@@ -2195,7 +2369,7 @@ export interface Limits {
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
-export interface Link {
+export interface LinkAnswer {
   /** The link that opens the bot, per channel. */
   links: Record<string, string>;
   /** The address of the same link as a QR code (SVG), per channel; no key needed. */
@@ -2245,7 +2419,7 @@ export interface LinkClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2292,7 +2466,7 @@ export interface MailingMedia {
 }
 
 /** The message as it was given. Fields that were not given are absent. */
-export interface MailingMessage {
+export interface MailingMessageAnswer {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string;
   /** Values that are the same for all. */
@@ -2353,7 +2527,7 @@ export interface MailingProgress {
 }
 
 /** The file of a message. */
-export interface Media {
+export interface MediaAnswer {
   /** How the messenger shows the file. */
   type: "image" | "video" | "document";
   /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
@@ -2373,7 +2547,7 @@ export interface MediaBody {
 }
 
 /** A member as the API shows them. */
-export interface Member {
+export interface MemberAnswer {
   /** Id of the member. */
   member_id: string;
   /** Name shown to colleagues and customers. */
@@ -2413,7 +2587,7 @@ export interface MergePeopleBody {
 }
 
 /** A message as the API shows it. */
-export interface Message {
+export interface MessageAnswer {
   /** Id of the message, from `POST /v1/send` or a delivery event. */
   message_id: string;
   /** A person on one channel of the project. */
@@ -2445,9 +2619,9 @@ export interface Message {
    */
   format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text. */
-  media: Media | null;
+  media: MediaAnswer | null;
   /** Rows of buttons under the message, from top to bottom. */
-  buttons: Array<Array<Button>>;
+  buttons: Array<Array<ButtonAnswer>>;
   /** Whether it is delivered without a notification sound. */
   silent: boolean;
   /** Permission that the recipient must have granted on delivery; null if none is needed. */
@@ -2479,18 +2653,18 @@ export interface Message {
    * Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step that it
    * is at.
    */
-  route: string | null;
+  route_id: string | null;
   /**
    * What is waited for at this step of its route before the next one is tried, while `status` is `sending`;
    * null otherwise.
    */
   waits_for: "delivered" | "read" | "answered" | null;
   /** Steps of its route so far, in their order; empty without a route. */
-  past_steps: Array<PastStep>;
+  past_steps: Array<PastStepAnswer>;
 }
 
 /** The subscriber. */
-export interface MiniApp {
+export interface MiniAppAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -2503,7 +2677,7 @@ export interface MiniApp {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -2542,36 +2716,8 @@ export interface MiniAppBody {
   external_id?: string | null | undefined;
 }
 
-/** A new gateway and its URL. */
-export interface NewGateway {
-  /** The gateway's id. */
-  gateway_id: string;
-  /** Your own name for it. */
-  name: string;
-  /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
-  /**
-   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
-   * does not take the message, and if the recipient asks for another within minutes.
-   */
-  channels: Array<string>;
-  /** Whether requests have to be signed. */
-  has_signing_key: boolean;
-  /**
-   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
-   * names separated by dots, and numbers for positions in a list. Null for none.
-   */
-  paths: Record<string, string> | null;
-  /** Time of creation. */
-  created_at: string;
-  /** Time of the last change; that of creation if there was none. */
-  updated_at: string;
-  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
-  url: string;
-}
-
 /** A new client. */
-export interface NewOidcClient {
+export interface NewClientAnswer {
   /** The client's id, in this API and in OAuth. */
   client_id: string;
   /** Shown to people when they sign in. */
@@ -2638,8 +2784,36 @@ export interface NewOidcClient {
   client_secret?: string;
 }
 
+/** A new gateway and its URL. */
+export interface NewGatewayAnswer {
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Your own name for it. */
+  name: string;
+  /** The software that sends through it. */
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /** Whether requests have to be signed. */
+  has_signing_key: boolean;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths: Record<string, string> | null;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
+  url: string;
+}
+
 /** A new initial access token. */
-export interface NewRegistrationToken {
+export interface NewRegistrationTokenAnswer {
   /** The token's id. */
   token_id: string;
   /** What it is for; clients do not see it. */
@@ -2657,7 +2831,7 @@ export interface NewRegistrationToken {
 }
 
 /** A webhook with its signing secret, which is shown this once. */
-export interface NewWebhook {
+export interface NewWebhookAnswer {
   /** The webhook's id. */
   webhook_id: string;
   /** Where events are POSTed to. */
@@ -2683,72 +2857,6 @@ export interface NewWebhook {
   secret: string;
 }
 
-/** A client as the API shows it. */
-export interface OidcClient {
-  /** The client's id, in this API and in OAuth. */
-  client_id: string;
-  /** Shown to people when they sign in. */
-  name: string;
-  /** What the client's software asks for as issuer or discovery URL. */
-  issuer: string;
-  /** Where people may return after sign-in, compared character by character; 20 at most. */
-  redirect_uris: Array<string>;
-  /** Where a browser may return after sign-out; 20 at most. */
-  post_logout_redirect_uris: Array<string>;
-  /** Receives signed logout tokens when a session ends; null for none. */
-  backchannel_logout_uri: string | null;
-  /** How it authenticates; `none` without a secret. */
-  token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
-  /**
-   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
-   * that are fetched.
-   */
-  jwks: Record<string, unknown> | null;
-  /** Where its public keys are fetched from; null if they are not. */
-  jwks_uri: string | null;
-  /**
-   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
-   * of others.
-   */
-  grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
-  /** Scopes that the client may request. */
-  scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
-  /** Whether people are signed in without being asked for consent. */
-  first_party: boolean;
-  /** Whether people always have to choose the number that the page shows. */
-  number_matching: boolean;
-  /**
-   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
-   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
-  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
-  require_pushed: boolean;
-  /**
-   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
-   * without, it has to ask `userinfo`.
-   */
-  claims_in_id_token: boolean;
-  /**
-   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
-   * call. 100 at most.
-   */
-  introspects: Array<string>;
-  /**
-   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
-   * (`pairwise`).
-   */
-  subject_type: "public" | "pairwise";
-  /** Algorithm that its ID tokens are signed with. */
-  id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
-  /** The client's site, shown to people; null for none. */
-  home_url: string | null;
-  /** Whether software registered it, with a registration token. */
-  dynamic: boolean;
-  /** Time of creation. */
-  created_at: string;
-}
-
 /**
  * A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. With the
  * channel `virtual`: neither `subscriber_id` nor `external_id`; on other channels: neither `name` nor
@@ -2770,8 +2878,8 @@ export interface OpenTicketBody {
   email?: string | null | undefined;
   /** The customer's message. */
   text: string;
-  /** What it is about; by default the beginning of the text. */
-  subject?: string | null | undefined;
+  /** By default the beginning of the text. */
+  subject?: string | undefined;
   /** How urgent it is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
   /** Labels for agents. */
@@ -2785,7 +2893,7 @@ export interface OpenTicketBody {
   file_ids?: Array<string> | undefined;
 }
 
-/** Hours of one day of the week. */
+/** Hours of one day of the week. `closes` is later than `opens`. */
 export interface Opening {
   /** The day of the week. */
   day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
@@ -2795,8 +2903,8 @@ export interface Opening {
   closes: string;
 }
 
-/** Hours of one day of the week. `closes` is later than `opens`. */
-export interface OpeningBody {
+/** Hours of one day of the week. */
+export interface OpeningAnswer {
   /** The day of the week. */
   day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
   /** Local time at which it opens, `HH:MM`. */
@@ -2814,14 +2922,14 @@ export interface Option {
 }
 
 /** State of a code. */
-export interface Otp {
+export interface OtpAnswer {
   /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
   otp_id: string;
   /**
-   * `pending` until the link of a request is opened, then `queued` until a messenger takes the message;
-   * `failed` if none did. `superseded`: a newer code of the same purpose took its place.
+   * `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of the same
+   * purpose took its place.
    */
-  status: "pending" | "queued" | "sent" | "failed" | "verified" | "expired" | "max_attempts_reached" | "superseded";
+  status: "pending" | "sent" | "verified" | "expired" | "max_attempts_reached" | "superseded";
   /** That of the request. */
   purpose: string;
   /**
@@ -2837,7 +2945,7 @@ export interface Otp {
    */
   reason: string | null;
   /** The route that it is sent by; absent for a code to one channel. */
-  route?: string;
+  route_id?: string;
   /** When it was requested. */
   created_at: string;
   /** When the code stops working, or the link until it is opened. */
@@ -2862,7 +2970,7 @@ export interface OtpFailedAttemptEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2893,7 +3001,7 @@ export interface OtpMaxAttemptsReachedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2930,7 +3038,7 @@ export interface OtpSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2961,7 +3069,7 @@ export interface OtpVerifiedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2975,7 +3083,7 @@ export interface OtpVerifiedEventData {
 }
 
 /** A channel of the project's own. */
-export interface OwnChannel {
+export interface OwnChannelAnswer {
   /** What `channel` of other requests and events names it by. */
   name: string;
   /** Id of this channel, part of its webhook's address; a name can be given anew. */
@@ -3000,13 +3108,13 @@ export interface OwnChannel {
   /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
   receiving: "nothing" | "poll" | "webhook";
   /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
-  reception: Reception | null;
+  reception: ReceptionAnswer | null;
   /** The bot's profile; null until the messenger has told it. */
-  bot: Bot | null;
+  bot: BotAnswer | null;
   /** Link to the bot; null until the messenger has told its name. */
   link: string | null;
   /** What the bot may spend on its messenger a day; null if it spends nothing. */
-  budget: Budget | null;
+  budget: BudgetAnswer | null;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
@@ -3014,7 +3122,7 @@ export interface OwnChannel {
 }
 
 /** A step of a message's route that is over, or whose report is waited for. */
-export interface PastStep {
+export interface PastStepAnswer {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
   /** Whom it was sent to; null if the step was passed over. */
@@ -3051,7 +3159,7 @@ export interface Percentiles {
 }
 
 /** A billing month, which starts on the day of the month on which the account was created. */
-export interface Period {
+export interface PeriodAnswer {
   /** When it began. */
   started_at: string;
   /** When the next one begins. */
@@ -3059,7 +3167,7 @@ export interface Period {
 }
 
 /** A permission. */
-export interface Permission {
+export interface PermissionAnswer {
   /** What `permission` of `POST /v1/send` names it by. */
   key: string;
   /** Label of the button that grants and revokes it, or one per language. */
@@ -3072,14 +3180,6 @@ export interface Permission {
   active_subscribers: number;
   /** Time of creation. */
   created_at: string;
-}
-
-/** A person with all addresses and accounts. */
-export interface Person {
-  /** Your own id of the person, 1-128 printable characters. */
-  external_id: string;
-  /** One per channel, by the channel's name. */
-  addresses: Array<PersonAddress>;
 }
 
 /** A person on one channel. */
@@ -3096,7 +3196,7 @@ export interface PersonAddress {
   /** First name, as the messenger has it. */
   first_name: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -3121,8 +3221,16 @@ export interface PersonAddress {
   last_seen_at: string;
 }
 
+/** A person with all addresses and accounts. */
+export interface PersonAnswer {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** One per channel, by the channel's name. */
+  addresses: Array<PersonAddress>;
+}
+
 /** All that is stored about a person. */
-export interface PersonalData {
+export interface PersonalDataAnswer {
   /** When it was read. */
   exported_at: string;
   /** The person on each channel. */
@@ -3130,7 +3238,7 @@ export interface PersonalData {
 }
 
 /** The message in each language that was asked for. */
-export interface Preview {
+export interface PreviewAnswer {
   /** One entry per language. */
   data: Array<PreviewMessage>;
   /** Names of given variables that the template does not use, often typos; `POST /v1/send` ignores them. */
@@ -3142,7 +3250,7 @@ export interface PreviewBody {
   /** Values as in `POST /v1/send`; those without a default in the template are required. */
   variables?: Record<string, string | number | boolean> | undefined;
   /** Only this language; without it, all of the service. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
 }
 
 /** A button as it would be sent. */
@@ -3176,7 +3284,7 @@ export interface PreviewMedia {
  */
 export interface PreviewMessage {
   /** Language of the recipient. */
-  lang: "en" | "ru";
+  lang: string;
   /** Text with its variables filled in. */
   text: string;
   /**
@@ -3192,6 +3300,12 @@ export interface PreviewMessage {
   problems: Array<Problem>;
 }
 
+/** The new priority of a ticket. */
+export interface PriorityBody {
+  /** How urgent the ticket is. */
+  priority: "low" | "normal" | "high" | "urgent";
+}
+
 /** Why a channel would refuse the message. */
 export interface Problem {
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -3201,7 +3315,7 @@ export interface Problem {
 }
 
 /** The project that an API key belongs to. */
-export interface Project {
+export interface ProjectAnswer {
   /** The project, as in the logs and commands of the service. */
   project_id: string;
   /** Name shown to people. */
@@ -3219,9 +3333,9 @@ export interface Project {
   /** Whether links in broadcasts lead through this service, which counts who opens them. */
   link_tracking: boolean;
   /** The limits in force. */
-  limits: Limits;
+  limits: LimitsAnswer;
   /** The channels that the project can use, shared and its own. */
-  channels: Array<Channel>;
+  channels: Array<ChannelAnswer>;
 }
 
 /** What is to change; a field that is left out stays. A text that is null is removed. */
@@ -3242,17 +3356,7 @@ export interface ProjectBody {
   link_tracking?: boolean | undefined;
 }
 
-/** A tag. */
-export interface ProjectTag {
-  /** The tag, as people carry it. */
-  name: string;
-  /** Subscribers who carry it, whatever their status. */
-  subscribers: number;
-  /** Time of creation. */
-  created_at: string;
-}
-
-/** Local times of the day, between which nothing is sent. */
+/** Local times of the day, between which nothing is sent. `from` and `to` differ. */
 export interface QuietHours {
   /** Local time at which they begin, `HH:MM`. */
   from: string;
@@ -3260,8 +3364,8 @@ export interface QuietHours {
   to: string;
 }
 
-/** Local times of the day, between which nothing is sent. `from` and `to` differ. */
-export interface QuietHoursBody {
+/** Local times of the day, between which nothing is sent. */
+export interface QuietHoursAnswer {
   /** Local time at which they begin, `HH:MM`. */
   from: string;
   /** Local time at which they end; before `from`, on the next day. */
@@ -3277,7 +3381,7 @@ export interface Rating {
 }
 
 /** How a bot receives what people write. */
-export interface Reception {
+export interface ReceptionAnswer {
   /** `interrupted`: nothing arrives, and sending may still work. */
   status: "receiving" | "interrupted";
   /** When receiving failed first; null while it works. */
@@ -3289,10 +3393,10 @@ export interface Reception {
 }
 
 /** A person of the audience and the outcome for them. */
-export interface Recipient {
+export interface RecipientAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** The channel of the route by which they were reached, or were tried last; null without a `route`. */
+  /** The channel of the route by which they were reached, or were tried last; null without a `route_id`. */
   channel: string | null;
   /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
   status: "queued" | "sent" | "failed" | "skipped" | "unknown";
@@ -3307,15 +3411,15 @@ export interface Recipient {
 }
 
 /** A recurring message. What became of it is of the last run. */
-export interface Recurring {
+export interface RecurringAnswer {
   /** The recurring message's id. */
   recurring_id: string;
-  /** `active`, or `paused` by a request; `completed` after its last run, or `cancelled`. */
-  status: "active" | "paused" | "completed" | "cancelled";
+  /** `active`, or `paused` by a request; `ended` after its last run, or `cancelled`. */
+  status: "active" | "paused" | "ended" | "cancelled";
   /** When it is sent; null with `every`. */
   cron: string | null;
   /** How often it is sent; null with `cron`. */
-  every: Every | null;
+  every: EveryAnswer | null;
   /** IANA time zone of `cron`, of days and of quiet hours. */
   timezone: string;
   /** No run before this time, in UTC; null if there is no such limit. */
@@ -3323,7 +3427,7 @@ export interface Recurring {
   /** No run after this time, in UTC; null if it does not end. */
   ends_at: string | null;
   /** Runs due in these hours are sent when they end; null without them. */
-  quiet_hours: QuietHours | null;
+  quiet_hours: QuietHoursAnswer | null;
   /** When it is sent next; null while it is paused, and when it is over. */
   next_run_at: string | null;
   /** When it was due last, whether or not it could be sent; null before the first run. */
@@ -3331,11 +3435,11 @@ export interface Recurring {
   /** Who gets it; null for an audience. */
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
-  audience: Audience | null;
+  audience: AudienceAnswer | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route: string | null;
+  route_id: string | null;
   /** What is sent. */
-  message: MailingMessage;
+  message: MailingMessageAnswer;
   /**
    * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
    * audience.
@@ -3358,13 +3462,13 @@ export interface Recurring {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was over: sent for the last time, ended or cancelled. Null before. */
   finished_at: string | null;
 }
 
 /**
  * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
- * `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
+ * `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
  * `subscriber_id`.
  */
 export interface RecurringBody {
@@ -3401,19 +3505,19 @@ export interface RecurringBody {
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
-  audience?: AudienceBody | null | undefined;
+  audience?: Audience | null | undefined;
   /**
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
    * Exactly one of this and `every`.
    */
   cron?: string | null | undefined;
   /** Or how often: counted from `starts_at`, and without it the first run is one interval from now. */
-  every?: EveryBody | null | undefined;
+  every?: Every | null | undefined;
   /** IANA time zone of `cron`, of days, of quiet hours and of local times. */
   timezone?: string | undefined;
   /** No run before this time: RFC 3339, or a local time in `timezone`. */
@@ -3421,7 +3525,7 @@ export interface RecurringBody {
   /** No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end. */
-  quiet_hours?: QuietHoursBody | null | undefined;
+  quiet_hours?: QuietHours | null | undefined;
 }
 
 /** Fields of `recurring.sent`. */
@@ -3442,7 +3546,7 @@ export interface RecurringSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3456,7 +3560,7 @@ export interface RecurringSentEventData {
 }
 
 /** An initial access token, which can't be shown again. */
-export interface RegistrationToken {
+export interface RegistrationTokenAnswer {
   /** The token's id. */
   token_id: string;
   /** What it is for; clients do not see it. */
@@ -3476,7 +3580,7 @@ export interface RegistrationTokenBody {
   /** Clients that it can register; null for any number. */
   max_uses?: number | null | undefined;
   /** Seconds for which it is valid; null if it does not expire. */
-  expires_in?: number | null | undefined;
+  lifetime_s?: number | null | undefined;
 }
 
 /** A message that was not accepted, with the error that `POST /v1/send` would have returned. */
@@ -3490,7 +3594,7 @@ export interface Rejected {
 }
 
 /** A replay that has begun, in the background. */
-export interface Replay {
+export interface ReplayAnswer {
   /** The webhook's id. */
   webhook_id: string;
   /** Events that happened then or later are looked at. */
@@ -3512,11 +3616,11 @@ export interface ReplayBody {
 }
 
 /** The reply or note, and the ticket afterwards. */
-export interface Reply {
+export interface ReplyAnswer {
   /** The ticket afterwards. */
-  ticket: Ticket;
+  ticket: TicketAnswer;
   /** The reply or note. */
-  message: TicketEntry;
+  message: TicketEntryAnswer;
 }
 
 /**
@@ -3548,7 +3652,7 @@ export interface ReplyBody {
 }
 
 /** A requested code; it is sent when its link is opened. */
-export interface RequestOtp {
+export interface RequestOtpAnswer {
   /** Names the code when it is verified, and its status. */
   otp_id: string;
   /** The link that opens the bot, per channel. */
@@ -3586,45 +3690,40 @@ export interface RequestOtpBody {
   channel?: string | null | undefined;
 }
 
-/** The new signing secret, which is shown once, and until when the previous one also signs. */
-export interface RotatedSecret {
+/** The new signing secret, which is shown this once, and until when the old one signs too. */
+export interface RotatedSecretAnswer {
   /** The webhook's id. */
   webhook_id: string;
   /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
-  /** Until when deliveries are also signed with the previous secret. */
-  previous_valid_until: string;
+  /** Until when deliveries are signed with the old secret too. */
+  old_secret_valid_until: string;
+}
+
+/** Where a submission goes, if `when` holds or is left out. */
+export interface Route {
+  /** Which submissions it is for; left out, for all. */
+  when?: Condition | null | undefined;
+  /** Where they go, by `kind`. */
+  to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
 }
 
 /** A route. */
-export interface Route {
+export interface RouteAnswer {
   /** The route, from `POST /v1/routes`. */
   route_id: string;
   /** What people choose it by; no other route of the project has it. */
   name: string;
   /** The channels, in the order in which they are tried. */
-  steps: Array<RouteStep>;
+  steps: Array<RouteStepAnswer>;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
-/** Local times of the day between which a step may be used. */
-export interface RouteHours {
-  /** Local time from which the step may be used, `HH:MM`. */
-  from: string;
-  /**
-   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
-   * for one of the next day.
-   */
-  to: string;
-  /** IANA time zone of both. */
-  timezone: string;
-}
-
 /** Local times of the day between which a step may be used. `from` and `to` differ. */
-export interface RouteHoursBody {
+export interface RouteHours {
   /** Local time from which the step may be used, `HH:MM`. */
   from: string;
   /**
@@ -3636,32 +3735,21 @@ export interface RouteHoursBody {
   timezone?: string | undefined;
 }
 
-/** One channel of a route, and what is waited for there. */
-export interface RouteStep {
-  /** Messenger, by its channel's name in `GET /v1/project`. */
-  channel: string;
+/** Local times of the day between which a step may be used. */
+export interface RouteHoursAnswer {
+  /** Local time from which the step may be used, `HH:MM`. */
+  from: string;
   /**
-   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
-   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
-   * `read` need a channel that reports them.
+   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
+   * for one of the next day.
    */
-  until: "sent" | "delivered" | "read" | "answered";
-  /**
-   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
-   * where `until` is not `sent` and a step follows.
-   */
-  within_seconds: number | null;
-  /** When the step may be used; at other times it is passed over. Null for always. */
-  hours: RouteHours | null;
-  /**
-   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
-   * `continue` with the next step.
-   */
-  on_unknown: "stop" | "continue";
+  to: string;
+  /** IANA time zone of both. */
+  timezone: string;
 }
 
 /** One channel of a route, and what is waited for there. */
-export interface RouteStepBody {
+export interface RouteStep {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
   /**
@@ -3674,9 +3762,9 @@ export interface RouteStepBody {
    * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
    * where `until` is not `sent` and a step follows.
    */
-  within_seconds?: number | null | undefined;
+  within_s?: number | null | undefined;
   /** When the step may be used; at other times it is passed over. Null for always. */
-  hours?: RouteHoursBody | null | undefined;
+  hours?: RouteHours | null | undefined;
   /**
    * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
    * `continue` with the next step.
@@ -3684,24 +3772,32 @@ export interface RouteStepBody {
   on_unknown?: "stop" | "continue" | undefined;
 }
 
-/** The result of a rule. */
-export interface RuleResult {
-  /** Its number among the form's rules, from 0. */
-  rule: number;
-  /** Where it leads, by the `kind` of its target. */
-  kind: "subscriber" | "tag" | "ticket" | "webhook";
-  /** Whether it could be followed. */
-  status: "completed" | "failed";
-  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
-  id: string | null;
-  /** Why it failed: the code of an error; null if it did not. */
-  code: string | null;
-  /** Why it failed, for people; null if it did not. */
-  error: string | null;
+/** One channel of a route, and what is waited for there. */
+export interface RouteStepAnswer {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
+   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
+   * `read` need a channel that reports them.
+   */
+  until: "sent" | "delivered" | "read" | "answered";
+  /**
+   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
+   * where `until` is not `sent` and a step follows.
+   */
+  within_s: number | null;
+  /** When the step may be used; at other times it is passed over. Null for always. */
+  hours: RouteHoursAnswer | null;
+  /**
+   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
+   * `continue` with the next step.
+   */
+  on_unknown: "stop" | "continue";
 }
 
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
-export interface Scheduled {
+export interface ScheduledAnswer {
   /** The scheduled message's id. */
   scheduled_id: string;
   /**
@@ -3716,11 +3812,11 @@ export interface Scheduled {
   /** Who gets it; null for an audience. */
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
-  audience: Audience | null;
+  audience: AudienceAnswer | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route: string | null;
+  route_id: string | null;
   /** What is sent. */
-  message: MailingMessage;
+  message: MailingMessageAnswer;
   /**
    * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
    * audience.
@@ -3743,13 +3839,13 @@ export interface Scheduled {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was over: sent for the last time, ended or cancelled. Null before. */
   finished_at: string | null;
 }
 
 /**
  * A message, its recipient and its time. Either `text` or `template` is given. With `template`: no `format`,
- * `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface ScheduledBody {
   /** Key of a template, in place of text, format, media and buttons. */
@@ -3785,12 +3881,12 @@ export interface ScheduledBody {
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
-  audience?: AudienceBody | null | undefined;
+  audience?: Audience | null | undefined;
   /**
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
    * `2026-03-02T09:30`. Ahead, by ten years at most.
@@ -3818,7 +3914,7 @@ export interface ScheduledFailedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3852,7 +3948,7 @@ export interface ScheduledSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3883,7 +3979,7 @@ export interface ScheduledSkippedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3900,7 +3996,7 @@ export interface ScheduledSkippedEventData {
 }
 
 /** Colours of one scheme, `#rrggbb`. */
-export interface Scheme {
+export interface SchemeAnswer {
   /** Buttons, and what is chosen. */
   accent: string;
   /** Text on the accent. */
@@ -3909,14 +4005,14 @@ export interface Scheme {
   link: string;
 }
 
-/** A new secret; the previous one stays valid until `previous_valid_until`. */
-export interface Secret {
+/** A new secret; the previous one stays valid until `previous_expires_at`. */
+export interface SecretAnswer {
   /** The secret's id. */
   secret_id: string;
   /** The secret itself, which can't be read again. */
   client_secret: string;
   /** Until when the previous secret is valid; null if there was none. */
-  previous_valid_until: string | null;
+  previous_expires_at: string | null;
 }
 
 /** A secret, which can't be shown again. */
@@ -3929,8 +4025,14 @@ export interface SecretEntry {
   expires_at: string | null;
 }
 
+/** The valid secrets of a client, newest first. */
+export interface SecretList {
+  /** The secrets. */
+  data: Array<SecretEntry>;
+}
+
 /** The message was taken and will be delivered. */
-export interface Send {
+export interface SendAnswer {
   /** Names the message in `/v1/messages` and in delivery events. */
   message_id: string;
   /** Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`. */
@@ -3940,7 +4042,7 @@ export interface Send {
 /**
  * A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a `template` with
  * its `variables`. Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`;
- * without it: no `variables`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * without it: no `variables`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface SendBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
@@ -3956,7 +4058,7 @@ export interface SendBody {
    * Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels in their
    * order, until one of them is reached. It remains one message, with one outcome.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** Key of a template, in place of `text`, `format`, `media` and `buttons`. */
   template?: string | null | undefined;
   /**
@@ -3992,7 +4094,7 @@ export interface SendBody {
 }
 
 /** A code that is being sent. */
-export interface SendOtp {
+export interface SendOtpAnswer {
   /** Names the code when it is verified, and its status. */
   otp_id: string;
   /** When the code stops working. */
@@ -4000,7 +4102,7 @@ export interface SendOtp {
   /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
   url?: string;
   /** The route that it is sent by; absent for a code to one channel. */
-  route?: string;
+  route_id?: string;
 }
 
 /** The recipient of a code, and its options. With `route`: neither `channel` nor `address`. */
@@ -4039,7 +4141,7 @@ export interface SendOtpBody {
    * Id of a route: the same code is sent by its steps one after another, until it is given. In place of
    * `channel` and `address`.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
    * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
@@ -4048,7 +4150,7 @@ export interface SendOtpBody {
 }
 
 /** A session that waits for its Yes. */
-export interface Session {
+export interface SessionAnswer {
   /** Names the sign-in when you ask for its status; hard to guess. */
   session_id: string;
   /** Always `pending`: nobody has answered yet. */
@@ -4062,7 +4164,7 @@ export interface Session {
    * chat; show it beside the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
-  /** 10-99, to be shown beside the links; absent unless `number_matching` was true. */
+  /** 10-99, to be shown beside the links; absent unless `match` was true. */
   match_number?: number;
   /** Seconds in which the person can confirm. */
   expires_in: number;
@@ -4088,7 +4190,7 @@ export interface SessionBody {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /**
    * Email address or phone number, on the `channel` where people are known by one: the question is sent there
-   * at once. Use `number_matching` too, so that nobody confirms a sign-in that another person started.
+   * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
    */
   address?: string | null | undefined;
   /**
@@ -4097,38 +4199,21 @@ export interface SessionBody {
    */
   lang?: string | null | undefined;
   /** Number matching: the person chooses in the bot the number that your page shows. */
-  number_matching?: boolean | undefined;
+  match?: boolean | undefined;
   /** The browser that signs in; shown in the bot's question. */
-  client?: SignInClientBody | null | undefined;
-}
-
-/** Where a session stands. */
-export interface SessionStatus {
-  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
-  session_id: string;
-  /**
-   * `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was exchanged.
-   * `expired`: the time to answer, or to exchange the code, ran out.
-   */
-  status: "pending" | "confirmed" | "denied" | "expired" | "consumed";
-  /** That of the request; empty if it had none. */
-  state: string;
-  /** To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`. */
-  code?: string;
-  /** Seconds left to confirm, then to exchange the code; else 0. */
-  expires_in: number;
+  client?: Client | null | undefined;
 }
 
 /** What pages make of an accent colour, so that it is read in light and dark. */
-export interface Shades {
+export interface ShadesAnswer {
   /** In light pages. */
-  light: Scheme;
+  light: SchemeAnswer;
   /** In dark pages. */
-  dark: Scheme;
+  dark: SchemeAnswer;
 }
 
 /** An item that arrived on a channel and could not be read or processed. */
-export interface ShelvedItem {
+export interface ShelvedItemAnswer {
   /** Id of the item. */
   item_id: string;
   /** What it is: an email, an update of a messenger, or a report on sent messages. */
@@ -4147,47 +4232,56 @@ export interface ShelvedItem {
   tried_at: string | null;
 }
 
-/** The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's. */
-export interface SignInClientBody {
-  /** Its IPv4 or IPv6 address, as your server sees it. */
-  ip?: string | null | undefined;
-  /** Its header `User-Agent`. */
-  user_agent?: string | null | undefined;
-}
-
 /** The service levels of a project, by priority. */
-export interface Sla {
+export interface SlaAnswer {
   /** Of urgent tickets. */
-  urgent: Targets;
+  urgent: TargetsAnswer;
   /** Of tickets with high priority. */
-  high: Targets;
+  high: TargetsAnswer;
   /** Of tickets as usual. */
-  normal: Targets;
+  normal: TargetsAnswer;
   /** Of tickets with low priority. */
-  low: Targets;
+  low: TargetsAnswer;
   /**
-   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
    */
-  warn_seconds: number;
+  warn_minutes: number;
+}
+
+/** The service levels of a project, by priority. What is left out has no target. */
+export interface SlaBody {
+  /** Of urgent tickets. */
+  urgent?: Targets | undefined;
+  /** Of tickets with high priority. */
+  high?: Targets | undefined;
+  /** Of tickets as usual. */
+  normal?: Targets | undefined;
+  /** Of tickets with low priority. */
+  low?: Targets | undefined;
+  /**
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_minutes?: number | undefined;
 }
 
 /** How far a ticket is from one of its targets. */
-export interface SlaClock {
+export interface SlaClockAnswer {
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /**
-   * `running` while the team is to act, `paused` while the customer is, `completed` when there is nothing to
-   * wait for.
+   * `running` while the team is to act, `paused` while the customer is, `over` when there is nothing to wait
+   * for.
    */
-  status: "running" | "paused" | "completed";
+  state: "running" | "paused" | "over";
   /** When the target is missed, or was; null unless it is running. */
   due_at: string | null;
   /** Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or missed. */
-  outcome: "met" | "breached" | null;
+  outcome: "kept" | "breached" | null;
 }
 
 /** Fields of `sms.limit_reached`. No number is in it. */
@@ -4206,6 +4300,12 @@ export interface SmsLimitReachedEventData {
   until: string;
 }
 
+/** End of the snooze; a customer's message wakes the ticket earlier. */
+export interface SnoozeBody {
+  /** When the ticket is open again, ahead. */
+  until: string;
+}
+
 /** A subscriber who is somebody else than the rest of the person. */
 export interface SplitPersonBody {
   /** A person on one channel of the project. */
@@ -4213,7 +4313,7 @@ export interface SplitPersonBody {
 }
 
 /** A static link with its addresses. */
-export interface StaticLink {
+export interface StaticLinkAnswer {
   /** Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. */
   slug: string;
   /** Helps you tell links apart. */
@@ -4221,7 +4321,7 @@ export interface StaticLink {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  number_matching: boolean;
+  match: boolean;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4252,7 +4352,7 @@ export interface StaticLinkBody {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  number_matching?: boolean | undefined;
+  match?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4267,7 +4367,7 @@ export interface StaticLinkChange {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url?: string | undefined;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  number_matching?: boolean | undefined;
+  match?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4276,7 +4376,7 @@ export interface StaticLinkChange {
 }
 
 /** Tickets that were opened since; those merged into others are not counted. */
-export interface Stats {
+export interface StatsAnswer {
   /** Since when tickets are counted. */
   since: string;
   /** How many were opened. */
@@ -4296,6 +4396,29 @@ export interface Stats {
   sla: TargetShares;
 }
 
+/** Where a session stands. */
+export interface StatusAnswer {
+  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
+  session_id: string;
+  /**
+   * `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was exchanged.
+   * `expired`: the time to answer, or to exchange the code, ran out.
+   */
+  status: "pending" | "confirmed" | "denied" | "expired" | "consumed";
+  /** That of the request; empty if it had none. */
+  state: string;
+  /** To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`. */
+  code?: string;
+  /** Seconds left to confirm, then to exchange the code; else 0. */
+  expires_in: number;
+}
+
+/** The new status of a ticket. To snooze it, use `POST .../snooze`. */
+export interface StatusBody {
+  /** `open`: an agent is to act; `pending`: the customer is; `closed`. */
+  status: "open" | "pending" | "closed";
+}
+
 /** A message, how long after the step before it is due, and whom it is for. */
 export interface Step {
   /** How long after the step before, or after the enrollment, it is due. */
@@ -4310,7 +4433,7 @@ export interface Step {
    * Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is tried on
    * its channels in their order. Without one, the step goes to the subscriber who was enrolled.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
 }
 
 /**
@@ -4348,7 +4471,7 @@ export interface StepMessage {
 }
 
 /** A submission. */
-export interface Submission {
+export interface SubmissionAnswer {
   /** The submission's id. */
   submission_id: string;
   /** The form's id. */
@@ -4364,15 +4487,15 @@ export interface Submission {
   /** Why it was marked as spam: a hidden input was filled in, or it came too fast. Null otherwise. */
   spam: "honeypot" | "too_fast" | null;
   /** In the order of the questions; those without an answer are left out. */
-  answers: Array<Given>;
-  /** What became of the form's rules; empty for spam. */
-  rules: Array<RuleResult>;
+  answers: Array<GivenAnswer>;
+  /** What became of the form's routes; empty for spam. */
+  routes: Array<LeadAnswer>;
   /** When it was submitted. */
   created_at: string;
 }
 
 /** A subscriber as the API shows them. */
-export interface Subscriber {
+export interface SubscriberAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -4385,7 +4508,7 @@ export interface Subscriber {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -4425,7 +4548,7 @@ export interface SubscriberFilters {
   /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
   /** Only subscribers of this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
@@ -4454,7 +4577,7 @@ export interface SubscriptionCreatedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4484,7 +4607,7 @@ export interface SubscriptionDeletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4519,7 +4642,7 @@ export interface SubscriptionPermissionChangedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4530,6 +4653,16 @@ export interface SubscriptionPermissionChangedEventData {
   granted: boolean;
 }
 
+/** A tag. */
+export interface TagAnswer {
+  /** The tag, as people carry it. */
+  name: string;
+  /** Subscribers who carry it, whatever their status. */
+  subscribers: number;
+  /** Time of creation. */
+  created_at: string;
+}
+
 /** A tag's name. */
 export interface TagBody {
   /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
@@ -4537,14 +4670,14 @@ export interface TagBody {
 }
 
 /** What became of an item that was taken anyway. */
-export interface Taken {
+export interface TakenAnswer {
   /**
    * `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't be read
    * or processed, see `item`.
    */
   outcome: "taken" | "kept";
   /** The item with its new reason, if it was `kept`; null otherwise. */
-  item: ShelvedItem | null;
+  item: ShelvedItemAnswer | null;
 }
 
 /** How often a service level target was met. Each wait for a next reply counts by itself. */
@@ -4560,39 +4693,39 @@ export interface TargetShare {
 /** How often the service level targets were met. */
 export interface TargetShares {
   /** First replies. */
-  first_response: TargetShare;
+  first_reply: TargetShare;
   /** Replies to what customers wrote since. */
-  next_response: TargetShare;
+  next_reply: TargetShare;
   /** Closings. */
   resolution: TargetShare;
 }
 
 /** The targets of tickets of one priority. */
 export interface Targets {
-  /** Seconds until the first reply of an agent; null for no target. */
-  first_response_seconds: number | null;
-  /** Seconds until each further reply, from the customer's message on; null for no target. */
-  next_response_seconds: number | null;
-  /** Seconds until the ticket is closed; null for no target. */
-  resolution_seconds: number | null;
-  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
-  counted_in: "business_hours" | "calendar";
-}
-
-/** The targets of tickets of one priority. */
-export interface TargetsBody {
-  /** Seconds until the first reply of an agent; null for no target. */
-  first_response_seconds?: number | null | undefined;
-  /** Seconds until each further reply, from the customer's message on; null for no target. */
-  next_response_seconds?: number | null | undefined;
-  /** Seconds until the ticket is closed; null for no target. */
-  resolution_seconds?: number | null | undefined;
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes?: number | null | undefined;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes?: number | null | undefined;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes?: number | null | undefined;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in?: "business_hours" | "calendar" | undefined;
 }
 
+/** The targets of tickets of one priority. */
+export interface TargetsAnswer {
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes: number | null;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes: number | null;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes: number | null;
+  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
+  counted_in: "business_hours" | "calendar";
+}
+
 /** A template. */
-export interface Template {
+export interface TemplateAnswer {
   /** What `POST /v1/send` names it by. */
   key: string;
   /** Id of this template; another one that gets its key later has another. */
@@ -4650,13 +4783,13 @@ export interface TemplateMedia {
 }
 
 /** A ticket. */
-export interface Ticket {
+export interface TicketAnswer {
   /** The ticket's id. */
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
   number: number;
-  /** What it is about; null for a ticket that was opened without text or subject. */
-  subject: string | null;
+  /** What it is about. */
+  subject: string;
   /**
    * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
    * message; `closed`.
@@ -4668,10 +4801,10 @@ export interface Ticket {
   channel: string;
   /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; null for none. */
-  customer_name: string | null;
-  /** Email address that was given for a customer without a messenger; else null. */
-  customer_email: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
+  customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
+  customer_email: string;
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /** Labels for agents. */
@@ -4707,8 +4840,6 @@ export interface Ticket {
   due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
-  /** Its service level targets; without those that it never had. */
-  sla: Array<SlaClock>;
 }
 
 /** A ticket as it is after what happened. */
@@ -4729,7 +4860,7 @@ export interface TicketAssignedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4747,6 +4878,40 @@ export interface TicketAssignedEventData {
   priority: "low" | "normal" | "high" | "urgent";
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
+}
+
+/** A bulk action and its progress. `processed` of a completed one is its `total`. */
+export interface TicketBulkActionAnswer {
+  /** The bulk action's id. */
+  bulk_action_id: string;
+  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
+  /**
+   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+   */
+  value: string | null;
+  /** `running`; `completed`, `cancelled` or `failed`, see `code`. */
+  status: "running" | "completed" | "cancelled" | "failed";
+  /** Tickets it is about; null while they are counted. */
+  total: number | null;
+  /** Tickets handled so far, including unchanged and `failed` ones. */
+  processed: number;
+  /** Tickets that no longer existed, or took no further tag. */
+  failed: number;
+  /** Share of the tickets that it has reached, from 0 to 1. */
+  progress: number;
+  /**
+   * Why it `failed`: `too_many` tickets match, the member stopped answering customers (`assignee_gone`), or
+   * its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+   */
+  code: "too_many" | "assignee_gone" | "job_failed" | null;
+  /** Why it `failed`, for people; null if it did not. */
+  error: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
 }
 
 /**
@@ -4787,7 +4952,7 @@ export interface TicketClosedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4839,7 +5004,7 @@ export interface TicketCreatedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4877,7 +5042,7 @@ export interface TicketCsatReceivedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4902,7 +5067,7 @@ export interface TicketCsatReceivedEventData {
 }
 
 /** A message or a note of a ticket. */
-export interface TicketEntry {
+export interface TicketEntryAnswer {
   /** Its id, in the order of time. */
   ticket_message_id: string;
   /** Who said it. */
@@ -4919,7 +5084,7 @@ export interface TicketEntry {
    */
   format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text. */
-  media: Media | null;
+  media: MediaAnswer | null;
   /** Stored files, for `GET /v1/files/{file_id}`. */
   file_ids: Array<string>;
   /**
@@ -4928,7 +5093,7 @@ export interface TicketEntry {
    */
   delivery: AgentReplyDelivery | null;
   /** What it said before, the oldest first. */
-  edits: Array<Edit>;
+  edits: Array<EditAnswer>;
   /** When it was said. */
   created_at: string;
   /** When its author last edited it; null if they did not. */
@@ -4976,7 +5141,7 @@ export interface TicketRepliedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5018,7 +5183,7 @@ export interface TicketSlaBreachedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5037,10 +5202,10 @@ export interface TicketSlaBreachedEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5063,7 +5228,7 @@ export interface TicketSlaDueSoonEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5082,10 +5247,10 @@ export interface TicketSlaDueSoonEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5108,7 +5273,7 @@ export interface TicketStatusChangedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5132,6 +5297,12 @@ export interface TicketStatusChangedEventData {
   to: "open" | "pending" | "snoozed" | "closed";
 }
 
+/** All tags of the ticket; others are removed. */
+export interface TicketTagsBody {
+  /** All its labels; empty to remove them. */
+  tags: Array<string>;
+}
+
 /** A ticket as it is after what happened. */
 export interface TicketUnanswered24hEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -5150,7 +5321,7 @@ export interface TicketUnanswered24hEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5229,7 +5400,7 @@ export interface ToWebhook {
 }
 
 /** The event was taken. */
-export interface Track {
+export interface TrackAnswer {
   /** The event `event.tracked`, in `GET /v1/events` and in webhooks. */
   event_id: string;
 }
@@ -5285,10 +5456,10 @@ export interface UpdateAgentBody {
   shortcuts?: boolean | undefined;
 }
 
-/** Changes of a canned answer; omitted fields stay unchanged, and null removes the title. */
+/** What is to change; what is left out stays. */
 export interface UpdateCannedBody {
-  /** What agents see in the list; null for the key. */
-  title?: string | null | undefined;
+  /** What agents see in the list; empty for the key. */
+  title?: string | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
   /** How `text` is marked up. */
@@ -5299,16 +5470,6 @@ export interface UpdateCannedBody {
 export interface UpdateChannelBody {
   /** New values; settings that are left out stay, and null goes back to a default. */
   settings: Record<string, unknown>;
-}
-
-/** Changes of a project's helpdesk; omitted fields stay unchanged. */
-export interface UpdateDeskSettingsBody {
-  /**
-   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
-   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
-   * for the installation's setting `helpdesk.assignment`.
-   */
-  assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
 }
 
 /** What is to change; a field that is left out stays. */
@@ -5341,7 +5502,7 @@ export interface UpdateFormBody {
   /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
   /** Where submissions go, each on its own; at most 40. */
-  rules?: Array<FormRule> | undefined;
+  routes?: Array<Route> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -5374,21 +5535,6 @@ export interface UpdateGatewayBody {
   paths?: GatewayPaths | null | undefined;
 }
 
-/** Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged. */
-export interface UpdateHoursBody {
-  /** IANA time zone of the hours and days. */
-  timezone?: string | undefined;
-  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings?: Array<OpeningBody> | undefined;
-  /** Days on which it is closed. */
-  holidays?: Array<HolidayBody> | undefined;
-  /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
-   */
-  away_message?: string | Record<string, string> | null | undefined;
-}
-
 /** Changes of a member; what is left out stays. */
 export interface UpdateMemberBody {
   /** Name shown to colleagues and customers. */
@@ -5397,57 +5543,6 @@ export interface UpdateMemberBody {
   email?: string | undefined;
   /** Owners, admins and agents answer customers; viewers have read-only access. */
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
-}
-
-/** Changes of a client; what is left out stays. A URL of null is removed. */
-export interface UpdateOidcClientBody {
-  /** Shown to people when they sign in. */
-  name?: string | undefined;
-  /** Where people may return after sign-in, compared character by character; 20 at most. */
-  redirect_uris?: Array<string> | undefined;
-  /** Where a browser may return after sign-out; 20 at most. */
-  post_logout_redirect_uris?: Array<string> | undefined;
-  /** Receives signed logout tokens when a session ends; null for none. */
-  backchannel_logout_uri?: string | null | undefined;
-  /** Scopes that the client may request. */
-  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
-  /**
-   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
-   * of others.
-   */
-  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
-  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
-  jwks?: Record<string, unknown> | undefined;
-  /**
-   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
-   * is not known, at most once a minute.
-   */
-  jwks_uri?: string | undefined;
-  /** Whether people are signed in without being asked for consent. */
-  first_party?: boolean | undefined;
-  /** Whether people always have to choose the number that the page shows. */
-  number_matching?: boolean | undefined;
-  /**
-   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
-   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
-  require_pushed?: boolean | undefined;
-  /**
-   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
-   * without, it has to ask `userinfo`.
-   */
-  claims_in_id_token?: boolean | undefined;
-  /**
-   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
-   * call. 100 at most.
-   */
-  introspects?: Array<string> | undefined;
-  /** How it sends its secret. A client without one keeps its way to authenticate. */
-  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | undefined;
-  /** The client's site, shown to people; null for none. */
-  home_url?: string | null | undefined;
 }
 
 /** Changes of a permission; what is left out stays. A description of null is removed. */
@@ -5490,11 +5585,11 @@ export interface UpdateRecurringBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** Replaces `every`; a cron expression of five fields. */
   cron?: string | undefined;
   /** Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead. */
-  every?: EveryBody | undefined;
+  every?: Every | undefined;
   /** IANA time zone in which `cron`, days, quiet hours and local times are read. */
   timezone?: string | undefined;
   /** No run before this time, RFC 3339 or local; null removes it. */
@@ -5502,18 +5597,18 @@ export interface UpdateRecurringBody {
   /** No run after this time, RFC 3339 or local; null removes it. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end; null removes them. */
-  quiet_hours?: QuietHoursBody | null | undefined;
+  quiet_hours?: QuietHours | null | undefined;
 }
 
 /**
  * What is to change; a field that is left out stays. Every step but the last that waits for more than `sent`
- * has `within_seconds`.
+ * has `within_s`.
  */
 export interface UpdateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name?: string | undefined;
   /** New steps; they replace all there are. */
-  steps?: Array<RouteStepBody> | undefined;
+  steps?: Array<RouteStep> | undefined;
 }
 
 /** Another message, another time, or both. */
@@ -5542,31 +5637,11 @@ export interface UpdateScheduledBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
   /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
   timezone?: string | undefined;
-}
-
-/**
- * Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
- * unchanged.
- */
-export interface UpdateSlaBody {
-  /** Of urgent tickets. */
-  urgent?: TargetsBody | undefined;
-  /** Of tickets with high priority. */
-  high?: TargetsBody | undefined;
-  /** Of tickets as usual. */
-  normal?: TargetsBody | undefined;
-  /** Of tickets with low priority. */
-  low?: TargetsBody | undefined;
-  /**
-   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
-   * target that is shorter has no warning.
-   */
-  warn_seconds?: number | undefined;
 }
 
 /** Changes of a subscriber; what is left out stays. */
@@ -5593,31 +5668,6 @@ export interface UpdateTemplateBody {
   buttons?: Array<Array<TemplateButton>> | undefined;
 }
 
-/**
- * Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`, and a time
- * of `snoozed_until` no `status` but `snoozed`.
- */
-export interface UpdateTicketBody {
-  /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`. A closed ticket can't be snoozed.
-   */
-  status?: "open" | "pending" | "snoozed" | "closed" | undefined;
-  /** How urgent the ticket is. */
-  priority?: "low" | "normal" | "high" | "urgent" | undefined;
-  /** The member who is to handle the ticket, no viewer; null unassigns it. */
-  assignee_id?: string | null | undefined;
-  /** With `assignee_id`: fail with 409 if another member has the ticket already. */
-  only_if_unassigned?: boolean | undefined;
-  /** All its labels; others are removed. */
-  tags?: Array<string> | undefined;
-  /**
-   * Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null, or omitted
-   * with the status `snoozed`: until the customer writes.
-   */
-  snoozed_until?: string | null | undefined;
-}
-
 /** What is to change; a field that is left out stays. `description: null` removes the note. */
 export interface UpdateWebhookBody {
   /** Where events are POSTed to. */
@@ -5626,12 +5676,12 @@ export interface UpdateWebhookBody {
   events?: Array<string> | undefined;
   /** Your own note on it; null for none. */
   description?: string | null | undefined;
-  /** `disabled` to receive nothing, which cancels queued deliveries; `active` to receive again. */
+  /** `disabled` to receive nothing, which cancels pending deliveries; `active` to receive again. */
   status?: "active" | "disabled" | undefined;
 }
 
 /** What was done of an operation and what it cost. */
-export interface Usage {
+export interface UsageAnswer {
   /**
    * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
    * `form.submission`, or an operation of another plugin.
@@ -5648,7 +5698,7 @@ export interface VariantFigures {
   /** The variant's name; by default A, B, C, D by place. */
   name: string;
   /** The message; of a template, the text at the time of the request. */
-  message: MailingMessage;
+  message: MailingMessageAnswer;
   /** Recipients whose messenger accepted the message. */
   sent: number;
   /** Recipients who did not get it, including those of `unknown`. */
@@ -5679,7 +5729,7 @@ export interface VerifiedContact {
 }
 
 /** Who signed in. */
-export interface Verify {
+export interface VerifyAnswer {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -5692,7 +5742,7 @@ export interface Verify {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5723,7 +5773,7 @@ export interface VerifyBody {
 }
 
 /** The subscriber who entered the correct code. */
-export interface VerifyOtp {
+export interface VerifyOtpAnswer {
   /** Always true: a wrong code is an error. */
   verified: true;
   /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
@@ -5742,7 +5792,7 @@ export interface VerifyOtp {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5781,7 +5831,7 @@ export interface ViewBody {
 }
 
 /** Somebody who has the ticket open. */
-export interface Viewer {
+export interface ViewerAnswer {
   /** The member; null for an owner who has not become one yet. */
   member_id: string | null;
   /** Whether they are writing a reply or a note. */
@@ -5790,8 +5840,14 @@ export interface Viewer {
   seen_at: string;
 }
 
+/** Who has a ticket open, last seen first. */
+export interface ViewerList {
+  /** Those who were seen there just now. */
+  data: Array<ViewerAnswer>;
+}
+
 /** A webhook as the API shows it. */
-export interface Webhook {
+export interface WebhookAnswer {
   /** The webhook's id. */
   webhook_id: string;
   /** Where events are POSTed to. */
@@ -5854,11 +5910,75 @@ export interface When {
   /** The subscriber has granted it. */
   permission?: string | null | undefined;
   /** The subscriber reads this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** The subscriber uses this messenger, by the name of its channel. */
   channel?: string | null | undefined;
   /** An attribute of the subscriber has a value. */
   attribute?: AttributeIs | null | undefined;
+}
+
+/** A ticket with a page of its messages and notes. */
+export interface WholeTicketAnswer {
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /** What it is about. */
+  subject: string;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** Channel of the customer; `virtual` for one without a messenger. */
+  channel: string;
+  /** The customer; null for one without a messenger. */
+  subscriber_id: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
+  customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
+  customer_email: string;
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** Labels for agents. */
+  tags: Array<string>;
+  /**
+   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
+   * `form`.
+   */
+  source: string;
+  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
+  source_id: string | null;
+  /** When it was opened. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+  /** When the customer or an agent wrote last; notes do not count. */
+  last_message_at: string;
+  /** When the customer began to wait for an answer; null if they do not wait. */
+  waiting_since: string | null;
+  /** When it is open again; null unless it is snoozed. */
+  snoozed_until: string | null;
+  /** When it was last closed; null while it is not. */
+  closed_at: string | null;
+  /** Seconds from its opening to the first reply of an agent; null before. */
+  first_response_seconds: number | null;
+  /** Seconds from its opening to the last closing; null while it is not closed. */
+  resolution_seconds: number | null;
+  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
+  csat_score: number | null;
+  /** What they added to it; null for nothing. */
+  csat_comment: string | null;
+  /** When the first of its service level targets is missed, or was; null while none runs. */
+  due_at: string | null;
+  /** Id of the ticket that goes on in its place; null unless it was merged. */
+  merged_into: string | null;
+  /** Its messages and notes, newest first. */
+  messages: EntryPage;
+  /** Its service level targets; without those that it never had. */
+  sla: Array<SlaClockAnswer>;
 }
 
 /** The winner of an experiment. */

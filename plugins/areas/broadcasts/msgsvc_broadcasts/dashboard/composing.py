@@ -75,7 +75,7 @@ async def compose(
         more = {
             "name": mailing.name or "",
             "pace": str(mailing.per_minute or ""),
-            "route": mailing.route_id or "",
+            "route_id": mailing.route_id or "",
         }
         given = PostedForm(
             {
@@ -146,7 +146,7 @@ async def reach(page: PageContext, mailings: Mailings, channels: Channels) -> Re
             channels,
             audience,
             form.text("permission") or None,
-            form.text("route") or None,
+            form.text("route_id") or None,
         )
     except ApiError as error:
         if error.status >= 500:
@@ -177,11 +177,11 @@ async def review(
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "counted": await count(
-                page, mailings, channels, body.audience, body.permission, body.route
+                page, mailings, channels, body.audience, body.permission, body.route_id
             ),
             "route": None
-            if body.route is None
-            else await routes.get(page.tx, page.project_id, body.route),
+            if body.route_id is None
+            else await routes.get(page.tx, page.project_id, body.route_id),
             "credits": counted.credits,
             "variants": [
                 (name, await previews.samples(page, message, body.audience.channels))
@@ -277,8 +277,8 @@ def _body(page: PageContext) -> BroadcastBody:
     given: dict[str, Any] = {**varying.body_of(form), "audience": audience_of(form)}
     if name := form.text("name").strip():
         given["name"] = name
-    if route := form.text("route"):
-        given["route"] = route
+    if route := form.text("route_id"):
+        given["route_id"] = route
     if form.text("when") == "later":
         given["send_at"] = _moment(page)
     if form.text("pace").strip():

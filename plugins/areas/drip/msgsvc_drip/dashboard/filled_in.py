@@ -24,8 +24,8 @@ def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[s
     }
     if at := form.text("at_local_time").strip():
         step["at_local_time"] = at
-    if route := form.text("route"):
-        step["route"] = route
+    if route := form.text("route_id"):
+        step["route_id"] = route
     if when := _when(form, (before or {}).get("when") or {}):
         step["when"] = when
     return step
@@ -41,7 +41,7 @@ def form_of_step(step: Step) -> PostedForm:
         "delay": str(number),
         "unit": unit,
         "at_local_time": step.at_local_time or "",
-        "route": step.route or "",
+        "route_id": step.route_id or "",
         "when_tags_any": ", ".join(when.get("tags_any") or []),
         "when_tags_none": ", ".join(when.get("tags_none") or []),
         "when_permission": when.get("permission") or "",

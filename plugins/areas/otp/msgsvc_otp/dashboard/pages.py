@@ -77,8 +77,8 @@ async def recipients(page: PageContext, subscribers: Subscribers) -> Render:
 async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     purpose = page.form.text("purpose").strip()
     asked = {**chosen_person(page.form, "who"), "purpose": purpose}
-    if page.form.text("route"):
-        asked["route"] = page.form.text("route")
+    if page.form.text("route_id"):
+        asked["route_id"] = page.form.text("route_id")
     code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
     return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is being sent."))
