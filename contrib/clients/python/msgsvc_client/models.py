@@ -11,7 +11,7 @@ from msgsvc_client._model import Model, one_of, optional, within
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentAnswer(Model):
+class Agent(Model):
     """A member who answers customers, and the open tickets that they have."""
 
     #: Id of the member.
@@ -28,7 +28,7 @@ class AgentAnswer(Model):
     open_tickets: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> AgentAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Agent:
         return cls(
             member_id=data["member_id"],
             name=data["name"],
@@ -45,12 +45,12 @@ class AgentList(Model):
     """The project's agents, oldest first."""
 
     #: The agents.
-    data: list[AgentAnswer]
+    data: list[Agent]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AgentList:
         return cls(
-            data=[AgentAnswer.from_data(each) for each in data["data"]],
+            data=[Agent.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -115,28 +115,28 @@ class AnsweredFile(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttemptAnswer(Model):
+class Attempt(Model):
     """One HTTP call."""
 
     #: When it was made.
     attempted_at: str
-    #: Milliseconds until it ended.
-    duration_ms: int
+    #: Seconds until it ended.
+    duration_seconds: float
     #: HTTP status of the response; null if there was none.
     status_code: int | None
     #: Why it did not succeed, for people; null if it did.
     error: str | None
-    #: The first 2 KiB of the response's body, as text; empty if there was none.
-    answer: str
+    #: The first 2 KiB of the response's body, as text; null if there was none.
+    answer: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> AttemptAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Attempt:
         return cls(
             attempted_at=data["attempted_at"],
-            duration_ms=data["duration_ms"],
+            duration_seconds=data["duration_seconds"],
             status_code=data.get("status_code"),
             error=data.get("error"),
-            answer=data["answer"],
+            answer=data.get("answer"),
             raw=data,
         )
 
@@ -160,7 +160,7 @@ class AttributeIs(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AudienceAnswer(Model):
+class Audience(Model):
     """The audience as it was given, with the number of `subscriber_ids` in place of up to 10,000 ids.
 
     Filters that were not given are absent.
@@ -184,7 +184,7 @@ class AudienceAnswer(Model):
     subscriber_ids_count: int | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> AudienceAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Audience:
         return cls(
             all=data.get("all"),
             tags_any=data.get("tags_any"),
@@ -252,7 +252,7 @@ class AuthCompletedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchAnswer(Model):
+class Batch(Model):
     """`accepted` messages are queued; those in `rejected` are not."""
 
     #: Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`.
@@ -263,7 +263,7 @@ class BatchAnswer(Model):
     rejected: list[Rejected]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BatchAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Batch:
         return cls(
             batch_id=data["batch_id"],
             accepted=data["accepted"],
@@ -312,7 +312,7 @@ class BatchCompletedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchStatusAnswer(Model):
+class BatchStatus(Model):
     """A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the
     sum
     of `sent`, `failed` and `skipped`.
@@ -339,7 +339,7 @@ class BatchStatusAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BatchStatusAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> BatchStatus:
         return cls(
             batch_id=data["batch_id"],
             status=data["status"],
@@ -355,7 +355,7 @@ class BatchStatusAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BillingAnswer(Model):
+class Billing(Model):
     """How the account that pays for the project stands.
 
     All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
@@ -364,7 +364,7 @@ class BillingAnswer(Model):
     #: Name of the account's plan.
     plan: str | None
     #: The account's current month.
-    period: PeriodAnswer | None
+    period: Period | None
     #: Credits that the plan gives each month; null for a plan without a limit.
     allowance: int | None
     #: Credits of this month's allowance that are spent, by all projects of the account.
@@ -382,13 +382,13 @@ class BillingAnswer(Model):
     grace_ends_at: str | None
     #: What this project used since the day on which the account's month began, by operation; empty
     #: where nobody pays.
-    usage: list[UsageAnswer]
+    usage: list[Usage]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BillingAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Billing:
         return cls(
             plan=data.get("plan"),
-            period=optional(data.get("period"), PeriodAnswer.from_data),
+            period=optional(data.get("period"), Period.from_data),
             allowance=data.get("allowance"),
             used=data.get("used"),
             allowance_left=data.get("allowance_left"),
@@ -396,13 +396,13 @@ class BillingAnswer(Model):
             balance=data.get("balance"),
             status=data["status"],
             grace_ends_at=data.get("grace_ends_at"),
-            usage=[UsageAnswer.from_data(each) for each in data["usage"]],
+            usage=[Usage.from_data(each) for each in data["usage"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockedAnswer(Model):
+class Blocked(Model):
     """A subscriber whose messages open no tickets."""
 
     #: A person on one channel of the project.
@@ -413,7 +413,7 @@ class BlockedAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BlockedAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Blocked:
         return cls(
             subscriber_id=data["subscriber_id"],
             reason=data["reason"],
@@ -423,7 +423,7 @@ class BlockedAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BotAnswer(Model):
+class Bot(Model):
     """The bot as its messenger knows it."""
 
     #: Name that people see.
@@ -432,7 +432,7 @@ class BotAnswer(Model):
     username: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BotAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Bot:
         return cls(
             name=data["name"],
             username=data.get("username"),
@@ -441,7 +441,7 @@ class BotAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrandingAnswer(Model):
+class Branding(Model):
     """How a project looks on its public pages."""
 
     #: Name shown to people on pages and in messages; null for the project's name.
@@ -450,50 +450,23 @@ class BrandingAnswer(Model):
     accent: str | None
     #: The colours that pages use: the accent, darker or lighter where it could not be told apart from
     #: the page (WCAG 2.2 AA). Null without an accent.
-    shades: ShadesAnswer | None
+    shades: Shades | None
     #: Address of the logo; null without one. It changes with the logo.
     logo_url: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BrandingAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Branding:
         return cls(
             sender_name=data.get("sender_name"),
             accent=data.get("accent"),
-            shades=optional(data.get("shades"), ShadesAnswer.from_data),
+            shades=optional(data.get("shades"), Shades.from_data),
             logo_url=data.get("logo_url"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class BroadcastAccepted(Model):
-    """The broadcast that was taken; `total` is how many would get it now.
-
-    With `dry_run` there are `total` and `credits` alone: nothing was taken.
-    """
-
-    #: Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.
-    job_id: str | None
-    #: `scheduled`, until its recipients are being sent to; absent with `dry_run`.
-    status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None
-    #: Recipients that the audience has now.
-    total: int
-    #: Credits that it would cost now, 0 where usage is not charged; only with `dry_run`.
-    credits: int | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAccepted:
-        return cls(
-            job_id=data.get("job_id"),
-            status=data.get("status"),
-            total=data["total"],
-            credits=data.get("credits"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BroadcastAnswer(Model):
+class Broadcast(Model):
     """A broadcast and how far it is."""
 
     #: The broadcast's id.
@@ -527,7 +500,7 @@ class BroadcastAnswer(Model):
     #: Why the service stopped it, for people; null if it did not.
     error: str | None
     #: Who gets it.
-    audience: AudienceAnswer
+    audience: Audience
     #: The route by which each person is reached; null for the channel of each subscriber.
     route_id: str | None
     #: Messages per minute at most; null for as fast as the messengers allow.
@@ -537,7 +510,7 @@ class BroadcastAnswer(Model):
     #: The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend.
     resend_of: str | None
     #: How its variants are tried; null for one message.
-    experiment: ExperimentAnswer | None
+    experiment: Experiment | None
     #: The start time that was asked for; null for at once.
     send_at: str | None
     #: Time of creation.
@@ -557,7 +530,7 @@ class BroadcastAnswer(Model):
     buttons: list[ButtonClicks] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Broadcast:
         return cls(
             job_id=data["job_id"],
             name=data.get("name"),
@@ -571,12 +544,12 @@ class BroadcastAnswer(Model):
             progress=data["progress"],
             eta_seconds=data.get("eta_seconds"),
             error=data.get("error"),
-            audience=AudienceAnswer.from_data(data["audience"]),
+            audience=Audience.from_data(data["audience"]),
             route_id=data.get("route_id"),
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
-            experiment=optional(data.get("experiment"), ExperimentAnswer.from_data),
+            experiment=optional(data.get("experiment"), Experiment.from_data),
             send_at=data.get("send_at"),
             created_at=data["created_at"],
             started_at=data.get("started_at"),
@@ -588,6 +561,33 @@ class BroadcastAnswer(Model):
             buttons=optional(
                 data.get("buttons"), lambda value: [ButtonClicks.from_data(each) for each in value]
             ),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastAccepted(Model):
+    """The broadcast that was taken; `total` is how many would get it now.
+
+    With `dry_run` there are `total` and `credits` alone: nothing was taken.
+    """
+
+    #: Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.
+    job_id: str | None
+    #: `scheduled`, until its recipients are being sent to; absent with `dry_run`.
+    status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None
+    #: Recipients that the audience has now.
+    total: int
+    #: Credits that it would cost now, 0 where usage is not charged; only with `dry_run`.
+    credits: int | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastAccepted:
+        return cls(
+            job_id=data.get("job_id"),
+            status=data.get("status"),
+            total=data["total"],
+            credits=data.get("credits"),
             raw=data,
         )
 
@@ -710,7 +710,7 @@ class BroadcastWinnerChosenEventData(Model):
     job_id: str
     #: The variant's name; by default A, B, C, D by place.
     variant: str
-    #: `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.
+    #: `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`.
     by: Literal["clicks", "member", "api"]
     #: Why it is this one, if clicks decided; null for a choice.
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
@@ -732,7 +732,7 @@ class BroadcastWinnerChosenEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetAnswer(Model):
+class Budget(Model):
     """What a channel may spend on its messenger a day."""
 
     #: What is spent.
@@ -743,7 +743,7 @@ class BudgetAnswer(Model):
     spent: float
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BudgetAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Budget:
         return cls(
             unit=data["unit"],
             most=data["most"],
@@ -753,7 +753,7 @@ class BudgetAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkActionAnswer(Model):
+class BulkAction(Model):
     """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
@@ -784,7 +784,7 @@ class BulkActionAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> BulkActionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> BulkAction:
         return cls(
             bulk_action_id=data["bulk_action_id"],
             action=data["action"],
@@ -848,7 +848,7 @@ class BulkActionFinishedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ButtonAnswer(Model):
+class Button(Model):
     """A button: either `url` or `data`."""
 
     #: Label.
@@ -862,7 +862,7 @@ class ButtonAnswer(Model):
     style: Literal["primary", "success", "danger"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ButtonAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Button:
         return cls(
             text=data["text"],
             url=data.get("url"),
@@ -968,7 +968,7 @@ class ButtonClicks(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CannedAnswerAnswer(Model):
+class CannedAnswer(Model):
     """A canned answer."""
 
     #: What replies name it by; unique in the project.
@@ -991,7 +991,7 @@ class CannedAnswerAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> CannedAnswerAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> CannedAnswer:
         return cls(
             key=data["key"],
             canned_answer_id=data["canned_answer_id"],
@@ -1007,7 +1007,7 @@ class CannedAnswerAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelAnswer(Model):
+class Channel(Model):
     """A channel that the project can use."""
 
     #: What `channel` of other requests and events names it by.
@@ -1018,7 +1018,7 @@ class ChannelAnswer(Model):
     link: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ChannelAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Channel:
         return cls(
             name=data["name"],
             own=data["own"],
@@ -1028,7 +1028,7 @@ class ChannelAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelCheckAnswer(Model):
+class ChannelCheck(Model):
     """What the messenger said of the bot just now, and how the bot receives, as it was seen last."""
 
     #: False if the messenger refuses the bot.
@@ -1036,17 +1036,17 @@ class ChannelCheckAnswer(Model):
     #: What the messenger said, for people.
     detail: str
     #: The bot's profile; null if it is refused.
-    bot: BotAnswer | None
+    bot: Bot | None
     #: Whether the bot receives what people write; null if it is to receive nothing.
-    reception: ReceptionAnswer | None
+    reception: Reception | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ChannelCheckAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelCheck:
         return cls(
             ok=data["ok"],
             detail=data["detail"],
-            bot=optional(data.get("bot"), BotAnswer.from_data),
-            reception=optional(data.get("reception"), ReceptionAnswer.from_data),
+            bot=optional(data.get("bot"), Bot.from_data),
+            reception=optional(data.get("reception"), Reception.from_data),
             raw=data,
         )
 
@@ -1159,7 +1159,7 @@ class ChannelRecoveredEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelRequestAnswer(Model):
+class ChannelRequest(Model):
     """A request for a bot that a person makes on the messenger."""
 
     #: Id of the request.
@@ -1185,7 +1185,7 @@ class ChannelRequestAnswer(Model):
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequestAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> ChannelRequest:
         return cls(
             channel_request_id=data["channel_request_id"],
             name=data["name"],
@@ -1289,99 +1289,6 @@ class ChannelUnavailableEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClientAnswer(Model):
-    """A client as the API shows it."""
-
-    #: The client's id, in this API and in OAuth.
-    client_id: str
-    #: Shown to people when they sign in.
-    name: str
-    #: What the client's software asks for as issuer or discovery URL.
-    issuer: str
-    #: Where people may return after sign-in, compared character by character; 20 at most.
-    redirect_uris: list[str]
-    #: Where a browser may return after sign-out; 20 at most.
-    post_logout_redirect_uris: list[str]
-    #: Receives signed logout tokens when a session ends; null for none.
-    backchannel_logout_uri: str | None
-    #: How it authenticates; `none` without a secret.
-    token_endpoint_auth_method: Literal[
-        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
-    ]
-    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and
-    #: for keys that are fetched.
-    jwks: Mapping[str, Any] | None
-    #: Where its public keys are fetched from; null if they are not.
-    jwks_uri: str | None
-    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
-    #: the tokens of others.
-    grant_types: list[
-        Literal[
-            "authorization_code",
-            "refresh_token",
-            "urn:ietf:params:oauth:grant-type:device_code",
-            "urn:openid:params:grant-type:ciba",
-        ]
-    ]
-    #: Scopes that the client may request.
-    scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Whether people are signed in without being asked for consent.
-    first_party: bool
-    #: Whether people always have to choose the number that the page shows.
-    number_matching: bool
-    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
-    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
-    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
-    require_pushed: bool
-    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
-    #: there; without, it has to ask `userinfo`.
-    claims_in_id_token: bool
-    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
-    #: they call. 100 at most.
-    introspects: list[str]
-    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
-    #: URIs (`pairwise`).
-    subject_type: Literal["public", "pairwise"]
-    #: Algorithm that its ID tokens are signed with.
-    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"]
-    #: The client's site, shown to people; null for none.
-    home_url: str | None
-    #: Whether software registered it, with a registration token.
-    dynamic: bool
-    #: Time of creation.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ClientAnswer:
-        return cls(
-            client_id=data["client_id"],
-            name=data["name"],
-            issuer=data["issuer"],
-            redirect_uris=data["redirect_uris"],
-            post_logout_redirect_uris=data["post_logout_redirect_uris"],
-            backchannel_logout_uri=data.get("backchannel_logout_uri"),
-            token_endpoint_auth_method=data["token_endpoint_auth_method"],
-            jwks=data.get("jwks"),
-            jwks_uri=data.get("jwks_uri"),
-            grant_types=data["grant_types"],
-            scopes=data["scopes"],
-            first_party=data["first_party"],
-            number_matching=data["number_matching"],
-            must_prove=data["must_prove"],
-            require_pushed=data["require_pushed"],
-            claims_in_id_token=data["claims_in_id_token"],
-            introspects=data["introspects"],
-            subject_type=data["subject_type"],
-            id_token_signed_response_alg=data["id_token_signed_response_alg"],
-            home_url=data.get("home_url"),
-            dynamic=data["dynamic"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ComparedVariant(Model):
     """What had become of a variant."""
 
@@ -1433,7 +1340,7 @@ class Condition(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DayAnswer(Model):
+class Day(Model):
     """What was done on a day of an operation."""
 
     #: The day in UTC.
@@ -1447,7 +1354,7 @@ class DayAnswer(Model):
     credits: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DayAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Day:
         return cls(
             day=data["day"],
             operation=data["operation"],
@@ -1458,16 +1365,16 @@ class DayAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DaysAnswer(Model):
+class Days(Model):
     """The oldest day first; days on which nothing was paid for are left out."""
 
     #: Usage by day and operation.
-    data: list[DayAnswer]
+    data: list[Day]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DaysAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Days:
         return cls(
-            data=[DayAnswer.from_data(each) for each in data["data"]],
+            data=[Day.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -1496,7 +1403,7 @@ class Delay(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeliveryAnswer(Model):
+class Delivery(Model):
     """A delivery of an event to a webhook, with its attempts."""
 
     #: The delivery's id, which every attempt carries in a header, so that receivers can recognise
@@ -1508,19 +1415,19 @@ class DeliveryAnswer(Model):
     event_id: str
     #: The event's name.
     event: str
-    #: `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
-    status: Literal["pending", "delivered", "failed", "cancelled"]
+    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
+    status: Literal["queued", "delivered", "failed", "cancelled"]
     #: Time of creation.
     created_at: str
-    #: When it is attempted next; null unless it is pending.
+    #: When it is attempted next; null unless it is queued.
     next_attempt_at: str | None
-    #: When it was delivered, failed or cancelled; null while it is pending.
+    #: When it was delivered, failed or cancelled; null while it is queued.
     finished_at: str | None
     #: Its attempts, the first one first.
-    attempts: list[AttemptAnswer]
+    attempts: list[Attempt]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DeliveryAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Delivery:
         return cls(
             delivery_id=data["delivery_id"],
             webhook_id=data["webhook_id"],
@@ -1530,7 +1437,7 @@ class DeliveryAnswer(Model):
             created_at=data["created_at"],
             next_attempt_at=data.get("next_attempt_at"),
             finished_at=data.get("finished_at"),
-            attempts=[AttemptAnswer.from_data(each) for each in data["attempts"]],
+            attempts=[Attempt.from_data(each) for each in data["attempts"]],
             raw=data,
         )
 
@@ -1798,7 +1705,7 @@ class DeliverySuccessEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeskSettingsAnswer(Model):
+class DeskSettings(Model):
     """The helpdesk of a project."""
 
     #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
@@ -1807,7 +1714,7 @@ class DeskSettingsAnswer(Model):
     assignment: Literal["manual", "round_robin", "least_busy"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DeskSettingsAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> DeskSettings:
         return cls(
             assignment=data.get("assignment"),
             raw=data,
@@ -1815,7 +1722,7 @@ class DeskSettingsAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DripAnswer(Model):
+class Drip(Model):
     """A drip campaign in its newest version."""
 
     #: The campaign's id.
@@ -1843,7 +1750,7 @@ class DripAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> DripAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Drip:
         return cls(
             drip_id=data["drip_id"],
             name=data["name"],
@@ -1965,7 +1872,7 @@ class DripStepSentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditAnswer(Model):
+class Edit(Model):
     """What a message said until then."""
 
     #: The text before.
@@ -1974,7 +1881,7 @@ class EditAnswer(Model):
     replaced_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EditAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Edit:
         return cls(
             text=data["text"],
             replaced_at=data["replaced_at"],
@@ -1983,7 +1890,7 @@ class EditAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnrollmentAnswer(Model):
+class Enrollment(Model):
     """A subscriber's progress in a drip campaign."""
 
     #: The enrollment's id.
@@ -2012,7 +1919,7 @@ class EnrollmentAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EnrollmentAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Enrollment:
         return cls(
             enrollment_id=data["enrollment_id"],
             drip_id=data["drip_id"],
@@ -2030,7 +1937,7 @@ class EnrollmentAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntryAnswer(Model):
+class Entry(Model):
     """An entry of the ledger: a charge for one operation."""
 
     #: The entry's id, in the order of time.
@@ -2055,7 +1962,7 @@ class EntryAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EntryAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Entry:
         return cls(
             entry_id=data["entry_id"],
             operation=data["operation"],
@@ -2075,21 +1982,21 @@ class EntryPage(Model):
     """A page of messages and notes, newest first."""
 
     #: The messages and notes of this page.
-    data: list[TicketEntryAnswer]
+    data: list[TicketEntry]
     #: Pass it as `cursor` to get the next page; null on the last page.
     next_cursor: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> EntryPage:
         return cls(
-            data=[TicketEntryAnswer.from_data(each) for each in data["data"]],
+            data=[TicketEntry.from_data(each) for each in data["data"]],
             next_cursor=data.get("next_cursor"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventAnswer(Model):
+class Event(Model):
     """An event."""
 
     #: Same as in webhooks, so that what arrived twice is found; ids sort by time.
@@ -2101,7 +2008,7 @@ class EventAnswer(Model):
     data: Mapping[str, Any]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EventAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Event:
         return cls(
             event_id=data["event_id"],
             event=data["event"],
@@ -2157,7 +2064,7 @@ class EventTrackedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EveryAnswer(Model):
+class Every(Model):
     """An interval, of which one is there."""
 
     #: Hours between runs, as they pass; 8,760 at most.
@@ -2166,7 +2073,7 @@ class EveryAnswer(Model):
     days: int | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EveryAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Every:
         return cls(
             hours=data.get("hours"),
             days=data.get("days"),
@@ -2175,7 +2082,7 @@ class EveryAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExperimentAnswer(Model):
+class Experiment(Model):
     """How the variants of a broadcast are tried, and which of them was chosen."""
 
     #: Percentage of the recipients who get the variants, each as many as the others.
@@ -2184,12 +2091,13 @@ class ExperimentAnswer(Model):
     #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
     winner: Literal["clicks", "manual"]
     #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_s: int
+    after_seconds: int
     #: The names of the variants.
     variants: list[str]
-    #: `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without
-    #: one.
-    state: Literal["testing", "waiting", "decided", "ended"]
+    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
+    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
+    #: `cancelled` with the broadcast.
+    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
     #: When clicks decide; null before the end of the first stage, and if they don't.
     decides_at: str | None
     #: The variant for the rest; null before.
@@ -2203,13 +2111,13 @@ class ExperimentAnswer(Model):
     reason: Literal["most_clicks", "tie", "no_clicks"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ExperimentAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Experiment:
         return cls(
             share_percent=data["share_percent"],
             winner=data["winner"],
-            after_s=data["after_s"],
+            after_seconds=data["after_seconds"],
             variants=data["variants"],
-            state=data["state"],
+            status=data["status"],
             decides_at=data.get("decides_at"),
             chosen=data.get("chosen"),
             chosen_by=data.get("chosen_by"),
@@ -2220,7 +2128,7 @@ class ExperimentAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileAnswer(Model):
+class File(Model):
     """A file. Of a `queued` one, type, name and size are what the messenger says."""
 
     #: Id of the file, from its upload or from an event.
@@ -2248,7 +2156,7 @@ class FileAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> FileAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> File:
         return cls(
             file_id=data["file_id"],
             subscriber_id=data.get("subscriber_id"),
@@ -2266,7 +2174,7 @@ class FileAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormAnswer(Model):
+class Form(Model):
     """A form, as its newest version has it."""
 
     #: The form's id.
@@ -2284,7 +2192,7 @@ class FormAnswer(Model):
     #: The 1-50 questions, in their order.
     fields: list[FormField]
     #: Where submissions go, each on its own; at most 40.
-    routes: list[Route]
+    routes: list[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: list[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -2309,7 +2217,7 @@ class FormAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> FormAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Form:
         return cls(
             form_id=data["form_id"],
             slug=data["slug"],
@@ -2318,7 +2226,7 @@ class FormAnswer(Model):
             description=data.get("description"),
             thanks=data.get("thanks"),
             fields=[FormField.from_data(each) for each in data["fields"]],
-            routes=[Route.from_data(each) for each in data["routes"]],
+            routes=[FormRule.from_data(each) for each in data["routes"]],
             allowed_origins=data["allowed_origins"],
             redirect_url=data.get("redirect_url"),
             min_fill_seconds=data["min_fill_seconds"],
@@ -2390,6 +2298,34 @@ class FormField(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FormRule(Model):
+    """Where a submission goes, if `when` holds or is left out."""
+
+    #: Which submissions it is for; left out, for all.
+    when: Condition | None
+    #: Where they go, by `kind`.
+    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField | Mapping[str, Any]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> FormRule:
+        return cls(
+            when=optional(data.get("when"), Condition.from_data),
+            to=one_of(
+                data["to"],
+                "kind",
+                {
+                    "next_field": ToNextField.from_data,
+                    "subscriber": ToSubscriber.from_data,
+                    "tag": ToTag.from_data,
+                    "ticket": ToTicket.from_data,
+                    "webhook": ToWebhook.from_data,
+                },
+            ),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class FormSubmittedEventData(Model):
     """Fields of `form.submitted`."""
 
@@ -2419,7 +2355,7 @@ class FormSubmittedEventData(Model):
     #: The submission's id.
     submission_id: str
     #: In the order of the questions; those without an answer are left out.
-    answers: list[GivenAnswer]
+    answers: list[Given]
     #: Whether it was filled in on the web or in a messenger.
     source: Literal["web", "messenger"]
 
@@ -2438,14 +2374,14 @@ class FormSubmittedEventData(Model):
             form_id=data["form_id"],
             form_version=data["form_version"],
             submission_id=data["submission_id"],
-            answers=[GivenAnswer.from_data(each) for each in data["answers"]],
+            answers=[Given.from_data(each) for each in data["answers"]],
             source=data["source"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatewayAnswer(Model):
+class Gateway(Model):
     """A gateway, without the secret in its URL."""
 
     #: The gateway's id.
@@ -2468,7 +2404,7 @@ class GatewayAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GatewayAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Gateway:
         return cls(
             gateway_id=data["gateway_id"],
             name=data["name"],
@@ -2532,7 +2468,7 @@ class GatewayFailedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatewayMessageAnswer(Model):
+class GatewayMessage(Model):
     """A message that was sent through a gateway; its text is kept until it is sent, and encrypted."""
 
     #: The message's id.
@@ -2555,7 +2491,7 @@ class GatewayMessageAnswer(Model):
     sent_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GatewayMessageAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayMessage:
         return cls(
             message_id=data["message_id"],
             gateway_id=data["gateway_id"],
@@ -2617,28 +2553,28 @@ class GatewaySentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatewayUrlAnswer(Model):
+class GatewayUrl(Model):
     """The new URL of a gateway."""
 
     #: The gateway's id.
     gateway_id: str
     #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
     url: str
-    #: Until when requests to the URL before are taken as well.
-    old_url_valid_until: str
+    #: Until when the previous URL is accepted.
+    previous_valid_until: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GatewayUrlAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> GatewayUrl:
         return cls(
             gateway_id=data["gateway_id"],
             url=data["url"],
-            old_url_valid_until=data["old_url_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenAnswer(Model):
+class Given(Model):
     """An answer."""
 
     #: Key of the question.
@@ -2661,7 +2597,7 @@ class GivenAnswer(Model):
     value: str | float | bool | list[str] | list[AnsweredFile] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> GivenAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Given:
         return cls(
             key=data["key"],
             type=data["type"],
@@ -2671,7 +2607,7 @@ class GivenAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HolidayAnswer(Model):
+class Holiday(Model):
     """A day on which the desk is closed."""
 
     #: The local day, `YYYY-MM-DD`.
@@ -2680,7 +2616,7 @@ class HolidayAnswer(Model):
     name: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> HolidayAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Holiday:
         return cls(
             date=data["date"],
             name=data["name"],
@@ -2689,32 +2625,32 @@ class HolidayAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HoursAnswer(Model):
+class Hours(Model):
     """The business hours of a project's helpdesk."""
 
     #: IANA time zone of the hours and days.
     timezone: str
     #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: list[OpeningAnswer]
+    openings: list[Opening]
     #: Days on which it is closed.
-    holidays: list[HolidayAnswer]
+    holidays: list[Holiday]
     #: What a customer is told in their messenger who writes while it is closed, once for each ticket
     #: and closed period: a text, or one by language. Null for nothing.
     away_message: str | Mapping[str, str] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> HoursAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Hours:
         return cls(
             timezone=data["timezone"],
-            openings=[OpeningAnswer.from_data(each) for each in data["openings"]],
-            holidays=[HolidayAnswer.from_data(each) for each in data["holidays"]],
+            openings=[Opening.from_data(each) for each in data["openings"]],
+            holidays=[Holiday.from_data(each) for each in data["holidays"]],
             away_message=data.get("away_message"),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportAnswer(Model):
+class Import(Model):
     """An import and how far it is."""
 
     #: The import's id.
@@ -2752,7 +2688,7 @@ class ImportAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ImportAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Import:
         return cls(
             import_id=data["import_id"],
             status=data["status"],
@@ -2826,7 +2762,7 @@ class ImportFinishedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeadAnswer(Model):
+class Lead(Model):
     """The result of a route."""
 
     #: Its number among the form's routes, from 0.
@@ -2841,7 +2777,7 @@ class LeadAnswer(Model):
     error: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> LeadAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Lead:
         return cls(
             route=data["route"],
             kind=data["kind"],
@@ -2853,7 +2789,7 @@ class LeadAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitsAnswer(Model):
+class Limits(Model):
     """Limits of a project and its messages, and of plugins."""
 
     #: API requests of the project, over all keys. Several processes without Redis count each by
@@ -2893,7 +2829,7 @@ class LimitsAnswer(Model):
     plugins: Mapping[str, int]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> LimitsAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Limits:
         return cls(
             requests_per_minute=data["requests_per_minute"],
             text_length=data["text_length"],
@@ -2917,7 +2853,7 @@ class LimitsAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkAnswer(Model):
+class Link(Model):
     """A link per channel, and the address of its QR code as SVG."""
 
     #: The link that opens the bot, per channel.
@@ -2931,7 +2867,7 @@ class LinkAnswer(Model):
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> LinkAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Link:
         return cls(
             links=data["links"],
             qr=data["qr"],
@@ -3056,7 +2992,7 @@ class MailingMedia(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MailingMessageAnswer(Model):
+class MailingMessage(Model):
     """The message as it was given. Fields that were not given are absent."""
 
     #: Key of a template, in place of text, format, media and buttons.
@@ -3083,7 +3019,7 @@ class MailingMessageAnswer(Model):
     metadata: Mapping[str, Any] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MailingMessageAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> MailingMessage:
         return cls(
             template=data.get("template"),
             variables=data.get("variables"),
@@ -3148,7 +3084,7 @@ class MailingProgress(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MediaAnswer(Model):
+class Media(Model):
     """The file of a message."""
 
     #: How the messenger shows the file.
@@ -3159,7 +3095,7 @@ class MediaAnswer(Model):
     filename: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MediaAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Media:
         return cls(
             type=data["type"],
             url=data["url"],
@@ -3190,7 +3126,7 @@ class MediaBody(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemberAnswer(Model):
+class Member(Model):
     """A member as the API shows them."""
 
     #: Id of the member.
@@ -3211,7 +3147,7 @@ class MemberAnswer(Model):
     removed_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MemberAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Member:
         return cls(
             member_id=data["member_id"],
             name=data["name"],
@@ -3226,7 +3162,7 @@ class MemberAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageAnswer(Model):
+class Message(Model):
     """A message as the API shows it."""
 
     #: Id of the message, from `POST /v1/send` or a delivery event.
@@ -3277,9 +3213,9 @@ class MessageAnswer(Model):
     #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
-    media: MediaAnswer | None
+    media: Media | None
     #: Rows of buttons under the message, from top to bottom.
-    buttons: list[list[ButtonAnswer]]
+    buttons: list[list[Button]]
     #: Whether it is delivered without a notification sound.
     silent: bool
     #: Permission that the recipient must have granted on delivery; null if none is needed.
@@ -3313,10 +3249,10 @@ class MessageAnswer(Model):
     #: `sending`; null otherwise.
     waits_for: Literal["delivered", "read", "answered"] | None
     #: Steps of its route so far, in their order; empty without a route.
-    past_steps: list[PastStepAnswer]
+    past_steps: list[PastStep]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MessageAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Message:
         return cls(
             message_id=data["message_id"],
             subscriber_id=data["subscriber_id"],
@@ -3327,8 +3263,8 @@ class MessageAnswer(Model):
             attempts=data["attempts"],
             text=data["text"],
             format=data["format"],
-            media=optional(data.get("media"), MediaAnswer.from_data),
-            buttons=[[ButtonAnswer.from_data(each1) for each1 in each] for each in data["buttons"]],
+            media=optional(data.get("media"), Media.from_data),
+            buttons=[[Button.from_data(each1) for each1 in each] for each in data["buttons"]],
             silent=data["silent"],
             permission=data.get("permission"),
             batch_id=data.get("batch_id"),
@@ -3343,13 +3279,13 @@ class MessageAnswer(Model):
             deleted_at=data.get("deleted_at"),
             route_id=data.get("route_id"),
             waits_for=data.get("waits_for"),
-            past_steps=[PastStepAnswer.from_data(each) for each in data["past_steps"]],
+            past_steps=[PastStep.from_data(each) for each in data["past_steps"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniAppAnswer(Model):
+class MiniApp(Model):
     """The subscriber."""
 
     #: A person on one channel of the project.
@@ -3385,7 +3321,7 @@ class MiniAppAnswer(Model):
     created: bool
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MiniAppAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> MiniApp:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -3406,7 +3342,48 @@ class MiniAppAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewClientAnswer(Model):
+class NewGateway(Model):
+    """A new gateway and its URL."""
+
+    #: The gateway's id.
+    gateway_id: str
+    #: Your own name for it.
+    name: str
+    #: The software that sends through it.
+    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
+    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
+    #: if one does not take the message, and if the recipient asks for another within minutes.
+    channels: list[str]
+    #: Whether requests have to be signed.
+    has_signing_key: bool
+    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
+    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
+    paths: Mapping[str, str] | None
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
+    url: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> NewGateway:
+        return cls(
+            gateway_id=data["gateway_id"],
+            name=data["name"],
+            sender=data["sender"],
+            channels=data["channels"],
+            has_signing_key=data["has_signing_key"],
+            paths=data.get("paths"),
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            url=data["url"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewOidcClient(Model):
     """A new client."""
 
     #: The client's id, in this API and in OAuth.
@@ -3472,7 +3449,7 @@ class NewClientAnswer(Model):
     client_secret: str | None = field(repr=False)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewClientAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> NewOidcClient:
         return cls(
             client_id=data["client_id"],
             name=data["name"],
@@ -3502,48 +3479,7 @@ class NewClientAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewGatewayAnswer(Model):
-    """A new gateway and its URL."""
-
-    #: The gateway's id.
-    gateway_id: str
-    #: Your own name for it.
-    name: str
-    #: The software that sends through it.
-    sender: Literal["zitadel", "logto", "novu", "supabase", "generic"]
-    #: Names of the channels on which a recipient is looked for, in this order: the next one is tried
-    #: if one does not take the message, and if the recipient asks for another within minutes.
-    channels: list[str]
-    #: Whether requests have to be signed.
-    has_signing_key: bool
-    #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
-    #: own names: names separated by dots, and numbers for positions in a list. Null for none.
-    paths: Mapping[str, str] | None
-    #: Time of creation.
-    created_at: str
-    #: Time of the last change; that of creation if there was none.
-    updated_at: str
-    #: Where the sender posts its messages. It holds the gateway's secret and can't be read again.
-    url: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewGatewayAnswer:
-        return cls(
-            gateway_id=data["gateway_id"],
-            name=data["name"],
-            sender=data["sender"],
-            channels=data["channels"],
-            has_signing_key=data["has_signing_key"],
-            paths=data.get("paths"),
-            created_at=data["created_at"],
-            updated_at=data["updated_at"],
-            url=data["url"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewRegistrationTokenAnswer(Model):
+class NewRegistrationToken(Model):
     """A new initial access token."""
 
     #: The token's id.
@@ -3563,7 +3499,7 @@ class NewRegistrationTokenAnswer(Model):
     registration_endpoint: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewRegistrationTokenAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> NewRegistrationToken:
         return cls(
             token_id=data["token_id"],
             name=data["name"],
@@ -3577,7 +3513,7 @@ class NewRegistrationTokenAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewWebhookAnswer(Model):
+class NewWebhook(Model):
     """A webhook with its signing secret, which is shown this once."""
 
     #: The webhook's id.
@@ -3604,7 +3540,7 @@ class NewWebhookAnswer(Model):
     secret: str = field(repr=False)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> NewWebhookAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> NewWebhook:
         return cls(
             webhook_id=data["webhook_id"],
             url=data["url"],
@@ -3621,7 +3557,100 @@ class NewWebhookAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpeningAnswer(Model):
+class OidcClient(Model):
+    """A client as the API shows it."""
+
+    #: The client's id, in this API and in OAuth.
+    client_id: str
+    #: Shown to people when they sign in.
+    name: str
+    #: What the client's software asks for as issuer or discovery URL.
+    issuer: str
+    #: Where people may return after sign-in, compared character by character; 20 at most.
+    redirect_uris: list[str]
+    #: Where a browser may return after sign-out; 20 at most.
+    post_logout_redirect_uris: list[str]
+    #: Receives signed logout tokens when a session ends; null for none.
+    backchannel_logout_uri: str | None
+    #: How it authenticates; `none` without a secret.
+    token_endpoint_auth_method: Literal[
+        "client_secret_basic", "client_secret_post", "private_key_jwt", "none"
+    ]
+    #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and
+    #: for keys that are fetched.
+    jwks: Mapping[str, Any] | None
+    #: Where its public keys are fetched from; null if they are not.
+    jwks_uri: str | None
+    #: Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects
+    #: the tokens of others.
+    grant_types: list[
+        Literal[
+            "authorization_code",
+            "refresh_token",
+            "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:openid:params:grant-type:ciba",
+        ]
+    ]
+    #: Scopes that the client may request.
+    scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
+    #: Whether people are signed in without being asked for consent.
+    first_party: bool
+    #: Whether people always have to choose the number that the page shows.
+    number_matching: bool
+    #: Only channels that prove one of these sign people in: an `account` on a messenger, access to a
+    #: `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+    must_prove: list[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: Whether authorization requests are accepted only if they were pushed (RFC 9126).
+    require_pushed: bool
+    #: Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name
+    #: there; without, it has to ask `userinfo`.
+    claims_in_id_token: bool
+    #: Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that
+    #: they call. 100 at most.
+    introspects: list[str]
+    #: Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect
+    #: URIs (`pairwise`).
+    subject_type: Literal["public", "pairwise"]
+    #: Algorithm that its ID tokens are signed with.
+    id_token_signed_response_alg: Literal["RS256", "ES256", "EdDSA"]
+    #: The client's site, shown to people; null for none.
+    home_url: str | None
+    #: Whether software registered it, with a registration token.
+    dynamic: bool
+    #: Time of creation.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> OidcClient:
+        return cls(
+            client_id=data["client_id"],
+            name=data["name"],
+            issuer=data["issuer"],
+            redirect_uris=data["redirect_uris"],
+            post_logout_redirect_uris=data["post_logout_redirect_uris"],
+            backchannel_logout_uri=data.get("backchannel_logout_uri"),
+            token_endpoint_auth_method=data["token_endpoint_auth_method"],
+            jwks=data.get("jwks"),
+            jwks_uri=data.get("jwks_uri"),
+            grant_types=data["grant_types"],
+            scopes=data["scopes"],
+            first_party=data["first_party"],
+            number_matching=data["number_matching"],
+            must_prove=data["must_prove"],
+            require_pushed=data["require_pushed"],
+            claims_in_id_token=data["claims_in_id_token"],
+            introspects=data["introspects"],
+            subject_type=data["subject_type"],
+            id_token_signed_response_alg=data["id_token_signed_response_alg"],
+            home_url=data.get("home_url"),
+            dynamic=data["dynamic"],
+            created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening(Model):
     """Hours of one day of the week."""
 
     #: The day of the week.
@@ -3632,7 +3661,7 @@ class OpeningAnswer(Model):
     closes: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OpeningAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Opening:
         return cls(
             day=data["day"],
             opens=data["opens"],
@@ -3660,14 +3689,23 @@ class Option(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtpAnswer(Model):
+class Otp(Model):
     """State of a code."""
 
     #: Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.
     otp_id: str
-    #: `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of
-    #: the same purpose took its place.
-    status: Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
+    #: `pending` until the link of a request is opened, then `queued` until a messenger takes the
+    #: message; `failed` if none did. `superseded`: a newer code of the same purpose took its place.
+    status: Literal[
+        "pending",
+        "queued",
+        "sent",
+        "failed",
+        "verified",
+        "expired",
+        "max_attempts_reached",
+        "superseded",
+    ]
     #: That of the request.
     purpose: str
     #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
@@ -3686,7 +3724,7 @@ class OtpAnswer(Model):
     expires_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OtpAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Otp:
         return cls(
             otp_id=data["otp_id"],
             status=data["status"],
@@ -3898,7 +3936,7 @@ class OtpVerifiedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnChannelAnswer(Model):
+class OwnChannel(Model):
     """A channel of the project's own."""
 
     #: What `channel` of other requests and events names it by.
@@ -3924,20 +3962,20 @@ class OwnChannelAnswer(Model):
     #: nothing.
     receiving: Literal["nothing", "poll", "webhook"]
     #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
-    reception: ReceptionAnswer | None
+    reception: Reception | None
     #: The bot's profile; null until the messenger has told it.
-    bot: BotAnswer | None
+    bot: Bot | None
     #: Link to the bot; null until the messenger has told its name.
     link: str | None
     #: What the bot may spend on its messenger a day; null if it spends nothing.
-    budget: BudgetAnswer | None
+    budget: Budget | None
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OwnChannelAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> OwnChannel:
         return cls(
             name=data["name"],
             channel_id=data["channel_id"],
@@ -3949,10 +3987,10 @@ class OwnChannelAnswer(Model):
             unavailable_since=data.get("unavailable_since"),
             paused_until=data.get("paused_until"),
             receiving=data["receiving"],
-            reception=optional(data.get("reception"), ReceptionAnswer.from_data),
-            bot=optional(data.get("bot"), BotAnswer.from_data),
+            reception=optional(data.get("reception"), Reception.from_data),
+            bot=optional(data.get("bot"), Bot.from_data),
             link=data.get("link"),
-            budget=optional(data.get("budget"), BudgetAnswer.from_data),
+            budget=optional(data.get("budget"), Budget.from_data),
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             raw=data,
@@ -3960,7 +3998,7 @@ class OwnChannelAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastStepAnswer(Model):
+class PastStep(Model):
     """A step of a message's route that is over, or whose report is waited for."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
@@ -3982,7 +4020,7 @@ class PastStepAnswer(Model):
     read_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PastStepAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> PastStep:
         return cls(
             channel=data["channel"],
             subscriber_id=data.get("subscriber_id"),
@@ -4024,7 +4062,7 @@ class Percentiles(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeriodAnswer(Model):
+class Period(Model):
     """A billing month, which starts on the day of the month on which the account was created."""
 
     #: When it began.
@@ -4033,7 +4071,7 @@ class PeriodAnswer(Model):
     ends_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PeriodAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Period:
         return cls(
             started_at=data["started_at"],
             ends_at=data["ends_at"],
@@ -4042,7 +4080,7 @@ class PeriodAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermissionAnswer(Model):
+class Permission(Model):
     """A permission."""
 
     #: What `permission` of `POST /v1/send` names it by.
@@ -4059,7 +4097,7 @@ class PermissionAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PermissionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Permission:
         return cls(
             key=data["key"],
             title=data["title"],
@@ -4067,6 +4105,24 @@ class PermissionAnswer(Model):
             default=data["default"],
             active_subscribers=data["active_subscribers"],
             created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person(Model):
+    """A person with all addresses and accounts."""
+
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str
+    #: One per channel, by the channel's name.
+    addresses: list[PersonAddress]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Person:
+        return cls(
+            external_id=data["external_id"],
+            addresses=[PersonAddress.from_data(each) for each in data["addresses"]],
             raw=data,
         )
 
@@ -4128,25 +4184,7 @@ class PersonAddress(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonAnswer(Model):
-    """A person with all addresses and accounts."""
-
-    #: Your own id of the person, 1-128 printable characters.
-    external_id: str
-    #: One per channel, by the channel's name.
-    addresses: list[PersonAddress]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PersonAnswer:
-        return cls(
-            external_id=data["external_id"],
-            addresses=[PersonAddress.from_data(each) for each in data["addresses"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PersonalDataAnswer(Model):
+class PersonalData(Model):
     """All that is stored about a person."""
 
     #: When it was read.
@@ -4155,7 +4193,7 @@ class PersonalDataAnswer(Model):
     subscribers: list[SubscriberData]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PersonalDataAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> PersonalData:
         return cls(
             exported_at=data["exported_at"],
             subscribers=[SubscriberData.from_data(each) for each in data["subscribers"]],
@@ -4164,7 +4202,7 @@ class PersonalDataAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewAnswer(Model):
+class Preview(Model):
     """The message in each language that was asked for."""
 
     #: One entry per language.
@@ -4174,7 +4212,7 @@ class PreviewAnswer(Model):
     unused: list[str]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> PreviewAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Preview:
         return cls(
             data=[PreviewMessage.from_data(each) for each in data["data"]],
             unused=data["unused"],
@@ -4283,7 +4321,7 @@ class Problem(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectAnswer(Model):
+class Project(Model):
     """The project that an API key belongs to."""
 
     #: The project, as in the logs and commands of the service.
@@ -4303,12 +4341,12 @@ class ProjectAnswer(Model):
     #: Whether links in broadcasts lead through this service, which counts who opens them.
     link_tracking: bool
     #: The limits in force.
-    limits: LimitsAnswer
+    limits: Limits
     #: The channels that the project can use, shared and its own.
-    channels: list[ChannelAnswer]
+    channels: list[Channel]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ProjectAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Project:
         return cls(
             project_id=data["project_id"],
             name=data["name"],
@@ -4318,14 +4356,35 @@ class ProjectAnswer(Model):
             welcome=data.get("welcome"),
             farewell=data.get("farewell"),
             link_tracking=data["link_tracking"],
-            limits=LimitsAnswer.from_data(data["limits"]),
-            channels=[ChannelAnswer.from_data(each) for each in data["channels"]],
+            limits=Limits.from_data(data["limits"]),
+            channels=[Channel.from_data(each) for each in data["channels"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuietHoursAnswer(Model):
+class ProjectTag(Model):
+    """A tag."""
+
+    #: The tag, as people carry it.
+    name: str
+    #: Subscribers who carry it, whatever their status.
+    subscribers: int
+    #: Time of creation.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ProjectTag:
+        return cls(
+            name=data["name"],
+            subscribers=data["subscribers"],
+            created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuietHours(Model):
     """Local times of the day, between which nothing is sent."""
 
     #: Local time at which they begin, `HH:MM`.
@@ -4334,7 +4393,7 @@ class QuietHoursAnswer(Model):
     to: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> QuietHoursAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> QuietHours:
         return cls(
             from_=data["from"],
             to=data["to"],
@@ -4361,7 +4420,7 @@ class Rating(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReceptionAnswer(Model):
+class Reception(Model):
     """How a bot receives what people write."""
 
     #: `interrupted`: nothing arrives, and sending may still work.
@@ -4374,7 +4433,7 @@ class ReceptionAnswer(Model):
     detail: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ReceptionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Reception:
         return cls(
             status=data["status"],
             since=data.get("since"),
@@ -4385,7 +4444,7 @@ class ReceptionAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecipientAnswer(Model):
+class Recipient(Model):
     """A person of the audience and the outcome for them."""
 
     #: A person on one channel of the project.
@@ -4417,7 +4476,7 @@ class RecipientAnswer(Model):
     message_id: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RecipientAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Recipient:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data.get("channel"),
@@ -4431,7 +4490,7 @@ class RecipientAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecurringAnswer(Model):
+class Recurring(Model):
     """A recurring message. What became of it is of the last run."""
 
     #: The recurring message's id.
@@ -4441,7 +4500,7 @@ class RecurringAnswer(Model):
     #: When it is sent; null with `every`.
     cron: str | None
     #: How often it is sent; null with `cron`.
-    every: EveryAnswer | None
+    every: Every | None
     #: IANA time zone of `cron`, of days and of quiet hours.
     timezone: str
     #: No run before this time, in UTC; null if there is no such limit.
@@ -4449,7 +4508,7 @@ class RecurringAnswer(Model):
     #: No run after this time, in UTC; null if it does not end.
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null without them.
-    quiet_hours: QuietHoursAnswer | None
+    quiet_hours: QuietHours | None
     #: When it is sent next; null while it is paused, and when it is over.
     next_run_at: str | None
     #: When it was due last, whether or not it could be sent; null before the first run.
@@ -4457,11 +4516,11 @@ class RecurringAnswer(Model):
     #: Who gets it; null for an audience.
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
-    audience: AudienceAnswer | None
+    audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
     route_id: str | None
     #: What is sent.
-    message: MailingMessageAnswer
+    message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
     #: for an audience.
     message_id: str | None
@@ -4482,22 +4541,22 @@ class RecurringAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RecurringAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Recurring:
         return cls(
             recurring_id=data["recurring_id"],
             status=data["status"],
             cron=data.get("cron"),
-            every=optional(data.get("every"), EveryAnswer.from_data),
+            every=optional(data.get("every"), Every.from_data),
             timezone=data["timezone"],
             starts_at=data.get("starts_at"),
             ends_at=data.get("ends_at"),
-            quiet_hours=optional(data.get("quiet_hours"), QuietHoursAnswer.from_data),
+            quiet_hours=optional(data.get("quiet_hours"), QuietHours.from_data),
             next_run_at=data.get("next_run_at"),
             last_run_at=data.get("last_run_at"),
             subscriber_id=data.get("subscriber_id"),
-            audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            audience=optional(data.get("audience"), Audience.from_data),
             route_id=data.get("route_id"),
-            message=MailingMessageAnswer.from_data(data["message"]),
+            message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
             delivery=optional(data.get("delivery"), MailingProgress.from_data),
@@ -4559,7 +4618,7 @@ class RecurringSentEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegistrationTokenAnswer(Model):
+class RegistrationToken(Model):
     """An initial access token, which can't be shown again."""
 
     #: The token's id.
@@ -4574,7 +4633,7 @@ class RegistrationTokenAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RegistrationTokenAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> RegistrationToken:
         return cls(
             token_id=data["token_id"],
             name=data["name"],
@@ -4607,7 +4666,7 @@ class Rejected(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayAnswer(Model):
+class Replay(Model):
     """A replay that has begun, in the background."""
 
     #: The webhook's id.
@@ -4622,7 +4681,7 @@ class ReplayAnswer(Model):
     events: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ReplayAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Replay:
         return cls(
             webhook_id=data["webhook_id"],
             since=data["since"],
@@ -4634,25 +4693,25 @@ class ReplayAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplyAnswer(Model):
+class Reply(Model):
     """The reply or note, and the ticket afterwards."""
 
     #: The ticket afterwards.
-    ticket: TicketAnswer
+    ticket: Ticket
     #: The reply or note.
-    message: TicketEntryAnswer
+    message: TicketEntry
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ReplyAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Reply:
         return cls(
-            ticket=TicketAnswer.from_data(data["ticket"]),
-            message=TicketEntryAnswer.from_data(data["message"]),
+            ticket=Ticket.from_data(data["ticket"]),
+            message=TicketEntry.from_data(data["message"]),
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestOtpAnswer(Model):
+class RequestOtp(Model):
     """A requested code; it is sent when its link is opened."""
 
     #: Names the code when it is verified, and its status.
@@ -4668,7 +4727,7 @@ class RequestOtpAnswer(Model):
     expires_in: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RequestOtpAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> RequestOtp:
         return cls(
             otp_id=data["otp_id"],
             links=data["links"],
@@ -4680,57 +4739,29 @@ class RequestOtpAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotatedSecretAnswer(Model):
-    """The new signing secret, which is shown this once, and until when the old one signs too."""
+class RotatedSecret(Model):
+    """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     #: The webhook's id.
     webhook_id: str
     #: Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be
     #: read again.
     secret: str = field(repr=False)
-    #: Until when deliveries are signed with the old secret too.
-    old_secret_valid_until: str
+    #: Until when deliveries are also signed with the previous secret.
+    previous_valid_until: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RotatedSecretAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> RotatedSecret:
         return cls(
             webhook_id=data["webhook_id"],
             secret=data["secret"],
-            old_secret_valid_until=data["old_secret_valid_until"],
+            previous_valid_until=data["previous_valid_until"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route(Model):
-    """Where a submission goes, if `when` holds or is left out."""
-
-    #: Which submissions it is for; left out, for all.
-    when: Condition | None
-    #: Where they go, by `kind`.
-    to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField | Mapping[str, Any]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Route:
-        return cls(
-            when=optional(data.get("when"), Condition.from_data),
-            to=one_of(
-                data["to"],
-                "kind",
-                {
-                    "next_field": ToNextField.from_data,
-                    "subscriber": ToSubscriber.from_data,
-                    "tag": ToTag.from_data,
-                    "ticket": ToTicket.from_data,
-                    "webhook": ToWebhook.from_data,
-                },
-            ),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RouteAnswer(Model):
     """A route."""
 
     #: The route, from `POST /v1/routes`.
@@ -4738,18 +4769,18 @@ class RouteAnswer(Model):
     #: What people choose it by; no other route of the project has it.
     name: str
     #: The channels, in the order in which they are tried.
-    steps: list[RouteStepAnswer]
+    steps: list[RouteStep]
     #: Time of creation.
     created_at: str
     #: Time of the last change; that of creation if there was none.
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RouteAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Route:
         return cls(
             route_id=data["route_id"],
             name=data["name"],
-            steps=[RouteStepAnswer.from_data(each) for each in data["steps"]],
+            steps=[RouteStep.from_data(each) for each in data["steps"]],
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             raw=data,
@@ -4757,7 +4788,7 @@ class RouteAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouteHoursAnswer(Model):
+class RouteHours(Model):
     """Local times of the day between which a step may be used."""
 
     #: Local time from which the step may be used, `HH:MM`.
@@ -4769,7 +4800,7 @@ class RouteHoursAnswer(Model):
     timezone: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RouteHoursAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> RouteHours:
         return cls(
             from_=data["from"],
             to=data["to"],
@@ -4779,7 +4810,7 @@ class RouteHoursAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RouteStepAnswer(Model):
+class RouteStep(Model):
     """One channel of a route, and what is waited for there."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
@@ -4790,27 +4821,27 @@ class RouteStepAnswer(Model):
     until: Literal["sent", "delivered", "read", "answered"]
     #: Seconds to wait for it before the next step; null to go on only if the message can't be sent.
     #: Required where `until` is not `sent` and a step follows.
-    within_s: int | None
+    within_seconds: int | None
     #: When the step may be used; at other times it is passed over. Null for always.
-    hours: RouteHoursAnswer | None
+    hours: RouteHours | None
     #: What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it
     #: twice, or `continue` with the next step.
     on_unknown: Literal["stop", "continue"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RouteStepAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> RouteStep:
         return cls(
             channel=data["channel"],
             until=data["until"],
-            within_s=data.get("within_s"),
-            hours=optional(data.get("hours"), RouteHoursAnswer.from_data),
+            within_seconds=data.get("within_seconds"),
+            hours=optional(data.get("hours"), RouteHours.from_data),
             on_unknown=data["on_unknown"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduledAnswer(Model):
+class Scheduled(Model):
     """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
     #: The scheduled message's id.
@@ -4825,11 +4856,11 @@ class ScheduledAnswer(Model):
     #: Who gets it; null for an audience.
     subscriber_id: str | None
     #: Who gets it; null for one subscriber.
-    audience: AudienceAnswer | None
+    audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
     route_id: str | None
     #: What is sent.
-    message: MailingMessageAnswer
+    message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
     #: for an audience.
     message_id: str | None
@@ -4850,16 +4881,16 @@ class ScheduledAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ScheduledAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Scheduled:
         return cls(
             scheduled_id=data["scheduled_id"],
             status=data["status"],
             send_at=data["send_at"],
             timezone=data.get("timezone"),
             subscriber_id=data.get("subscriber_id"),
-            audience=optional(data.get("audience"), AudienceAnswer.from_data),
+            audience=optional(data.get("audience"), Audience.from_data),
             route_id=data.get("route_id"),
-            message=MailingMessageAnswer.from_data(data["message"]),
+            message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
             delivery=optional(data.get("delivery"), MailingProgress.from_data),
@@ -5021,7 +5052,7 @@ class ScheduledSkippedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SchemeAnswer(Model):
+class Scheme(Model):
     """Colours of one scheme, `#rrggbb`."""
 
     #: Buttons, and what is chosen.
@@ -5032,7 +5063,7 @@ class SchemeAnswer(Model):
     link: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SchemeAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Scheme:
         return cls(
             accent=data["accent"],
             on_accent=data["on_accent"],
@@ -5042,22 +5073,22 @@ class SchemeAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretAnswer(Model):
-    """A new secret; the previous one stays valid until `previous_expires_at`."""
+class Secret(Model):
+    """A new secret; the previous one stays valid until `previous_valid_until`."""
 
     #: The secret's id.
     secret_id: str
     #: The secret itself, which can't be read again.
     client_secret: str = field(repr=False)
     #: Until when the previous secret is valid; null if there was none.
-    previous_expires_at: str | None
+    previous_valid_until: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SecretAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Secret:
         return cls(
             secret_id=data["secret_id"],
             client_secret=data["client_secret"],
-            previous_expires_at=data.get("previous_expires_at"),
+            previous_valid_until=data.get("previous_valid_until"),
             raw=data,
         )
 
@@ -5084,22 +5115,7 @@ class SecretEntry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecretList(Model):
-    """The valid secrets of a client, newest first."""
-
-    #: The secrets.
-    data: list[SecretEntry]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SecretList:
-        return cls(
-            data=[SecretEntry.from_data(each) for each in data["data"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SendAnswer(Model):
+class Send(Model):
     """The message was taken and will be delivered."""
 
     #: Names the message in `/v1/messages` and in delivery events.
@@ -5108,7 +5124,7 @@ class SendAnswer(Model):
     status: Literal["queued"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SendAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Send:
         return cls(
             message_id=data["message_id"],
             status=data["status"],
@@ -5117,7 +5133,7 @@ class SendAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SendOtpAnswer(Model):
+class SendOtp(Model):
     """A code that is being sent."""
 
     #: Names the code when it is verified, and its status.
@@ -5130,7 +5146,7 @@ class SendOtpAnswer(Model):
     route_id: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SendOtpAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> SendOtp:
         return cls(
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
@@ -5141,7 +5157,7 @@ class SendOtpAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionAnswer(Model):
+class Session(Model):
     """A session that waits for its Yes."""
 
     #: Names the sign-in when you ask for its status; hard to guess.
@@ -5155,7 +5171,7 @@ class SessionAnswer(Model):
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
     #: open the chat; show it beside the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
-    #: 10-99, to be shown beside the links; absent unless `match` was true.
+    #: 10-99, to be shown beside the links; absent unless `number_matching` was true.
     match_number: int | None
     #: Seconds in which the person can confirm.
     expires_in: int
@@ -5163,7 +5179,7 @@ class SessionAnswer(Model):
     interval: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SessionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Session:
         return cls(
             session_id=data["session_id"],
             status=data["status"],
@@ -5178,25 +5194,53 @@ class SessionAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShadesAnswer(Model):
-    """What pages make of an accent colour, so that it is read in light and dark."""
+class SessionStatus(Model):
+    """Where a session stands."""
 
-    #: In light pages.
-    light: SchemeAnswer
-    #: In dark pages.
-    dark: SchemeAnswer
+    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
+    session_id: str
+    #: `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was
+    #: exchanged. `expired`: the time to answer, or to exchange the code, ran out.
+    status: Literal["pending", "confirmed", "denied", "expired", "consumed"]
+    #: That of the request; empty if it had none.
+    state: str
+    #: To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`.
+    code: str | None = field(repr=False)
+    #: Seconds left to confirm, then to exchange the code; else 0.
+    expires_in: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ShadesAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> SessionStatus:
         return cls(
-            light=SchemeAnswer.from_data(data["light"]),
-            dark=SchemeAnswer.from_data(data["dark"]),
+            session_id=data["session_id"],
+            status=data["status"],
+            state=data["state"],
+            code=data.get("code"),
+            expires_in=data["expires_in"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShelvedItemAnswer(Model):
+class Shades(Model):
+    """What pages make of an accent colour, so that it is read in light and dark."""
+
+    #: In light pages.
+    light: Scheme
+    #: In dark pages.
+    dark: Scheme
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Shades:
+        return cls(
+            light=Scheme.from_data(data["light"]),
+            dark=Scheme.from_data(data["dark"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShelvedItem(Model):
     """An item that arrived on a channel and could not be read or processed."""
 
     #: Id of the item.
@@ -5230,7 +5274,7 @@ class ShelvedItemAnswer(Model):
     tried_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ShelvedItemAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> ShelvedItem:
         return cls(
             item_id=data["item_id"],
             kind=data["kind"],
@@ -5245,35 +5289,35 @@ class ShelvedItemAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlaAnswer(Model):
+class Sla(Model):
     """The service levels of a project, by priority."""
 
     #: Of urgent tickets.
-    urgent: TargetsAnswer
+    urgent: Targets
     #: Of tickets with high priority.
-    high: TargetsAnswer
+    high: Targets
     #: Of tickets as usual.
-    normal: TargetsAnswer
+    normal: Targets
     #: Of tickets with low priority.
-    low: TargetsAnswer
+    low: Targets
     #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
     warn_minutes: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SlaAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Sla:
         return cls(
-            urgent=TargetsAnswer.from_data(data["urgent"]),
-            high=TargetsAnswer.from_data(data["high"]),
-            normal=TargetsAnswer.from_data(data["normal"]),
-            low=TargetsAnswer.from_data(data["low"]),
+            urgent=Targets.from_data(data["urgent"]),
+            high=Targets.from_data(data["high"]),
+            normal=Targets.from_data(data["normal"]),
+            low=Targets.from_data(data["low"]),
             warn_minutes=data["warn_minutes"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlaClockAnswer(Model):
+class SlaClock(Model):
     """How far a ticket is from one of its targets."""
 
     #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
@@ -5289,7 +5333,7 @@ class SlaClockAnswer(Model):
     outcome: Literal["kept", "breached"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SlaClockAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> SlaClock:
         return cls(
             target=data["target"],
             state=data["state"],
@@ -5330,7 +5374,7 @@ class SmsLimitReachedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StaticLinkAnswer(Model):
+class StaticLink(Model):
     """A static link with its addresses."""
 
     #: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`.
@@ -5340,7 +5384,7 @@ class StaticLinkAnswer(Model):
     #: Where people return with `code` and `state`; https, or http on localhost.
     callback_url: str
     #: Whether the hosted page shows a number that the person has to choose in the bot.
-    match: bool
+    number_matching: bool
     #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
     #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
     #: channel.
@@ -5356,12 +5400,12 @@ class StaticLinkAnswer(Model):
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> StaticLinkAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> StaticLink:
         return cls(
             slug=data["slug"],
             name=data["name"],
             callback_url=data["callback_url"],
-            match=data["match"],
+            number_matching=data["number_matching"],
             must_prove=data["must_prove"],
             links=data["links"],
             qr=data["qr"],
@@ -5372,7 +5416,7 @@ class StaticLinkAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatsAnswer(Model):
+class Stats(Model):
     """Tickets that were opened since; those merged into others are not counted."""
 
     #: Since when tickets are counted.
@@ -5392,7 +5436,7 @@ class StatsAnswer(Model):
     sla: TargetShares
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> StatsAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Stats:
         return cls(
             since=data["since"],
             opened=data["opened"],
@@ -5401,34 +5445,6 @@ class StatsAnswer(Model):
             resolution_seconds=Percentiles.from_data(data["resolution_seconds"]),
             csat=Rating.from_data(data["csat"]),
             sla=TargetShares.from_data(data["sla"]),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StatusAnswer(Model):
-    """Where a session stands."""
-
-    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
-    session_id: str
-    #: `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was
-    #: exchanged. `expired`: the time to answer, or to exchange the code, ran out.
-    status: Literal["pending", "confirmed", "denied", "expired", "consumed"]
-    #: That of the request; empty if it had none.
-    state: str
-    #: To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`.
-    code: str | None = field(repr=False)
-    #: Seconds left to confirm, then to exchange the code; else 0.
-    expires_in: int
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> StatusAnswer:
-        return cls(
-            session_id=data["session_id"],
-            status=data["status"],
-            state=data["state"],
-            code=data.get("code"),
-            expires_in=data["expires_in"],
             raw=data,
         )
 
@@ -5517,7 +5533,7 @@ class StepMessage(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubmissionAnswer(Model):
+class Submission(Model):
     """A submission."""
 
     #: The submission's id.
@@ -5535,14 +5551,14 @@ class SubmissionAnswer(Model):
     #: Why it was marked as spam: a hidden input was filled in, or it came too fast. Null otherwise.
     spam: Literal["honeypot", "too_fast"] | None
     #: In the order of the questions; those without an answer are left out.
-    answers: list[GivenAnswer]
+    answers: list[Given]
     #: What became of the form's routes; empty for spam.
-    routes: list[LeadAnswer]
+    routes: list[Lead]
     #: When it was submitted.
     created_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SubmissionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Submission:
         return cls(
             submission_id=data["submission_id"],
             form_id=data["form_id"],
@@ -5551,15 +5567,15 @@ class SubmissionAnswer(Model):
             subscriber_id=data.get("subscriber_id"),
             lang=data["lang"],
             spam=data.get("spam"),
-            answers=[GivenAnswer.from_data(each) for each in data["answers"]],
-            routes=[LeadAnswer.from_data(each) for each in data["routes"]],
+            answers=[Given.from_data(each) for each in data["answers"]],
+            routes=[Lead.from_data(each) for each in data["routes"]],
             created_at=data["created_at"],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubscriberAnswer(Model):
+class Subscriber(Model):
     """A subscriber as the API shows them."""
 
     #: A person on one channel of the project.
@@ -5593,7 +5609,7 @@ class SubscriberAnswer(Model):
     last_seen_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SubscriberAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Subscriber:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -5769,41 +5785,20 @@ class SubscriptionPermissionChangedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagAnswer(Model):
-    """A tag."""
-
-    #: The tag, as people carry it.
-    name: str
-    #: Subscribers who carry it, whatever their status.
-    subscribers: int
-    #: Time of creation.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TagAnswer:
-        return cls(
-            name=data["name"],
-            subscribers=data["subscribers"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TakenAnswer(Model):
+class Taken(Model):
     """What became of an item that was taken anyway."""
 
     #: `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't
     #: be read or processed, see `item`.
     outcome: Literal["taken", "kept"]
     #: The item with its new reason, if it was `kept`; null otherwise.
-    item: ShelvedItemAnswer | None
+    item: ShelvedItem | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TakenAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Taken:
         return cls(
             outcome=data["outcome"],
-            item=optional(data.get("item"), ShelvedItemAnswer.from_data),
+            item=optional(data.get("item"), ShelvedItem.from_data),
             raw=data,
         )
 
@@ -5851,7 +5846,7 @@ class TargetShares(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetsAnswer(Model):
+class Targets(Model):
     """The targets of tickets of one priority."""
 
     #: Minutes until the first reply of an agent; null for no target.
@@ -5864,7 +5859,7 @@ class TargetsAnswer(Model):
     counted_in: Literal["business_hours", "calendar"]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TargetsAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Targets:
         return cls(
             first_reply_minutes=data.get("first_reply_minutes"),
             next_reply_minutes=data.get("next_reply_minutes"),
@@ -5875,7 +5870,7 @@ class TargetsAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemplateAnswer(Model):
+class Template(Model):
     """A template."""
 
     #: What `POST /v1/send` names it by.
@@ -5902,7 +5897,7 @@ class TemplateAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TemplateAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Template:
         return cls(
             key=data["key"],
             template_id=data["template_id"],
@@ -5973,7 +5968,7 @@ class TemplateMedia(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicketAnswer(Model):
+class Ticket(Model):
     """A ticket."""
 
     #: The ticket's id.
@@ -6030,7 +6025,7 @@ class TicketAnswer(Model):
     merged_into: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TicketAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Ticket:
         return cls(
             ticket_id=data["ticket_id"],
             number=data["number"],
@@ -6118,7 +6113,7 @@ class TicketAssignedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicketBulkActionAnswer(Model):
+class TicketBulkAction(Model):
     """A bulk action and its progress. `processed` of a completed one is its `total`."""
 
     #: The bulk action's id.
@@ -6150,7 +6145,7 @@ class TicketBulkActionAnswer(Model):
     finished_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkActionAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkAction:
         return cls(
             bulk_action_id=data["bulk_action_id"],
             action=data["action"],
@@ -6370,7 +6365,7 @@ class TicketCsatReceivedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicketEntryAnswer(Model):
+class TicketEntry(Model):
     """A message or a note of a ticket."""
 
     #: Its id, in the order of time.
@@ -6388,21 +6383,21 @@ class TicketEntryAnswer(Model):
     #: lines.
     format: Literal["plain", "markdown", "html", "rich"]
     #: File that is shown with the text.
-    media: MediaAnswer | None
+    media: Media | None
     #: Stored files, for `GET /v1/files/{file_id}`.
     file_ids: list[str]
     #: Delivery of a reply. Null for notes, for the customer's own words, without a messenger, and once
     #: the message is no longer kept.
     delivery: AgentReplyDelivery | None
     #: What it said before, the oldest first.
-    edits: list[EditAnswer]
+    edits: list[Edit]
     #: When it was said.
     created_at: str
     #: When its author last edited it; null if they did not.
     edited_at: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TicketEntryAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> TicketEntry:
         return cls(
             ticket_message_id=data["ticket_message_id"],
             author=data["author"],
@@ -6410,10 +6405,10 @@ class TicketEntryAnswer(Model):
             internal=data["internal"],
             text=data["text"],
             format=data["format"],
-            media=optional(data.get("media"), MediaAnswer.from_data),
+            media=optional(data.get("media"), Media.from_data),
             file_ids=data["file_ids"],
             delivery=optional(data.get("delivery"), AgentReplyDelivery.from_data),
-            edits=[EditAnswer.from_data(each) for each in data["edits"]],
+            edits=[Edit.from_data(each) for each in data["edits"]],
             created_at=data["created_at"],
             edited_at=data.get("edited_at"),
             raw=data,
@@ -6838,14 +6833,14 @@ class ToWebhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackAnswer(Model):
+class Track(Model):
     """The event was taken."""
 
     #: The event `event.tracked`, in `GET /v1/events` and in webhooks.
     event_id: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TrackAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Track:
         return cls(
             event_id=data["event_id"],
             raw=data,
@@ -6879,7 +6874,7 @@ class Trigger(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UsageAnswer(Model):
+class Usage(Model):
     """What was done of an operation and what it cost."""
 
     #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
@@ -6891,7 +6886,7 @@ class UsageAnswer(Model):
     credits: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> UsageAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Usage:
         return cls(
             operation=data["operation"],
             quantity=data["quantity"],
@@ -6907,7 +6902,7 @@ class VariantFigures(Model):
     #: The variant's name; by default A, B, C, D by place.
     name: str
     #: The message; of a template, the text at the time of the request.
-    message: MailingMessageAnswer
+    message: MailingMessage
     #: Recipients whose messenger accepted the message.
     sent: int
     #: Recipients who did not get it, including those of `unknown`.
@@ -6928,7 +6923,7 @@ class VariantFigures(Model):
     def from_data(cls, data: Mapping[str, Any]) -> VariantFigures:
         return cls(
             name=data["name"],
-            message=MailingMessageAnswer.from_data(data["message"]),
+            message=MailingMessage.from_data(data["message"]),
             sent=data["sent"],
             failed=data["failed"],
             unknown=data["unknown"],
@@ -6962,7 +6957,7 @@ class VerifiedContact(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyAnswer(Model):
+class Verify(Model):
     """Who signed in."""
 
     #: A person on one channel of the project.
@@ -6991,7 +6986,7 @@ class VerifyAnswer(Model):
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> VerifyAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Verify:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -7009,7 +7004,7 @@ class VerifyAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyOtpAnswer(Model):
+class VerifyOtp(Model):
     """The subscriber who entered the correct code."""
 
     #: Always true: a wrong code is an error.
@@ -7039,7 +7034,7 @@ class VerifyOtpAnswer(Model):
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> VerifyOtpAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> VerifyOtp:
         return cls(
             verified=data["verified"],
             otp_id=data["otp_id"],
@@ -7057,7 +7052,7 @@ class VerifyOtpAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewerAnswer(Model):
+class Viewer(Model):
     """Somebody who has the ticket open."""
 
     #: The member; null for an owner who has not become one yet.
@@ -7068,7 +7063,7 @@ class ViewerAnswer(Model):
     seen_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ViewerAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Viewer:
         return cls(
             member_id=data.get("member_id"),
             typing=data["typing"],
@@ -7082,18 +7077,18 @@ class ViewerList(Model):
     """Who has a ticket open, last seen first."""
 
     #: Those who were seen there just now.
-    data: list[ViewerAnswer]
+    data: list[Viewer]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> ViewerList:
         return cls(
-            data=[ViewerAnswer.from_data(each) for each in data["data"]],
+            data=[Viewer.from_data(each) for each in data["data"]],
             raw=data,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class WebhookAnswer(Model):
+class Webhook(Model):
     """A webhook as the API shows it."""
 
     #: The webhook's id.
@@ -7117,7 +7112,7 @@ class WebhookAnswer(Model):
     updated_at: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> WebhookAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> Webhook:
         return cls(
             webhook_id=data["webhook_id"],
             url=data["url"],
@@ -7220,7 +7215,7 @@ class When(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WholeTicketAnswer(Model):
+class WholeTicket(Model):
     """A ticket with a page of its messages and notes."""
 
     #: The ticket's id.
@@ -7278,10 +7273,10 @@ class WholeTicketAnswer(Model):
     #: Its messages and notes, newest first.
     messages: EntryPage
     #: Its service level targets; without those that it never had.
-    sla: list[SlaClockAnswer]
+    sla: list[SlaClock]
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> WholeTicketAnswer:
+    def from_data(cls, data: Mapping[str, Any]) -> WholeTicket:
         return cls(
             ticket_id=data["ticket_id"],
             number=data["number"],
@@ -7309,6 +7304,6 @@ class WholeTicketAnswer(Model):
             due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
             messages=EntryPage.from_data(data["messages"]),
-            sla=[SlaClockAnswer.from_data(each) for each in data["sla"]],
+            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )

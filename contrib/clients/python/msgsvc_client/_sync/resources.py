@@ -26,14 +26,14 @@ class ProjectBrandingResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.BrandingAnswer:
+    ) -> models.Branding:
         """Shows the logo, the accent colour and the sender's name of the project's public pages."""
         call = Call(
             "GET",
             "/v1/project/branding",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BrandingAnswer.from_data)
+        return self._caller.json(call, models.Branding.from_data)
 
     def update(
         self,
@@ -41,7 +41,7 @@ class ProjectBrandingResource:
         sender_name: str | NotGiven | None = NOT_GIVEN,
         accent: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.BrandingAnswer:
+    ) -> models.Branding:
         """Changes the sender's name and the accent colour.
 
         Any colour is accepted: where it could not be told apart from a page, pages use the nearest
@@ -65,7 +65,7 @@ class ProjectBrandingResource:
                 "accent": accent,
             }
         )
-        return self._caller.json(call, models.BrandingAnswer.from_data)
+        return self._caller.json(call, models.Branding.from_data)
 
     def set_logo(
         self,
@@ -75,7 +75,7 @@ class ProjectBrandingResource:
         content_type: str = "application/octet-stream",
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BrandingAnswer:
+    ) -> models.Branding:
         """Replaces the logo, sent as the field `file` of multipart/form-data.
 
         It is a PNG of at most 1,024 pixels a side, or an SVG of shapes and gradients, of at most
@@ -93,7 +93,7 @@ class ProjectBrandingResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return self._caller.json(call, models.BrandingAnswer.from_data)
+        return self._caller.json(call, models.Branding.from_data)
 
     def remove_logo(
         self,
@@ -123,14 +123,14 @@ class ProjectResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.ProjectAnswer:
+    ) -> models.Project:
         """Shows the project of the API key, its limits and its channels."""
         call = Call(
             "GET",
             "/v1/project",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.ProjectAnswer.from_data)
+        return self._caller.json(call, models.Project.from_data)
 
     def update(
         self,
@@ -140,7 +140,7 @@ class ProjectResource:
         farewell: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         link_tracking: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.ProjectAnswer:
+    ) -> models.Project:
         """Changes the project's name, the texts after subscribing and unsubscribing, and link tracking.
 
         Arguments:
@@ -166,7 +166,7 @@ class ProjectResource:
                 "link_tracking": link_tracking,
             }
         )
-        return self._caller.json(call, models.ProjectAnswer.from_data)
+        return self._caller.json(call, models.Project.from_data)
 
 
 class ChannelsRequestsResource:
@@ -181,7 +181,7 @@ class ChannelsRequestsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.ChannelRequestAnswer]:
+    ) -> Paginator[models.ChannelRequest]:
         """Lists the project's requests for bots, newest first, until a day after they expire.
 
         Arguments:
@@ -198,7 +198,7 @@ class ChannelsRequestsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ChannelRequestAnswer.from_data
+        decode = models.ChannelRequest.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -208,7 +208,7 @@ class ChannelsRequestsResource:
         plugin: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequestAnswer:
+    ) -> models.ChannelRequest:
         """Asks for a bot that a person makes on the messenger in one tap, without a token to paste.
 
         Whoever opens `link` within an hour and confirms there has made the bot, named like the
@@ -236,14 +236,14 @@ class ChannelsRequestsResource:
                 "plugin": plugin,
             }
         )
-        return self._caller.json(call, models.ChannelRequestAnswer.from_data)
+        return self._caller.json(call, models.ChannelRequest.from_data)
 
     def get(
         self,
         channel_request_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequestAnswer:
+    ) -> models.ChannelRequest:
         """Shows a request for a bot, and whether the bot is made and connected.
 
         Arguments:
@@ -256,7 +256,7 @@ class ChannelsRequestsResource:
             f"/v1/channel-requests/{segment(channel_request_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.ChannelRequestAnswer.from_data)
+        return self._caller.json(call, models.ChannelRequest.from_data)
 
     def cancel(
         self,
@@ -264,7 +264,7 @@ class ChannelsRequestsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelRequestAnswer:
+    ) -> models.ChannelRequest:
         """Cancels a request that waits for its bot: a bot made on its link is not connected.
 
         Refused with `conflict` once the bot is made, and for a request that has ended.
@@ -281,7 +281,7 @@ class ChannelsRequestsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.ChannelRequestAnswer.from_data)
+        return self._caller.json(call, models.ChannelRequest.from_data)
 
 
 class ChannelsShelfResource:
@@ -297,7 +297,7 @@ class ChannelsShelfResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.ShelvedItemAnswer]:
+    ) -> Paginator[models.ShelvedItem]:
         """Lists what arrived on one of the project's own channels and could not be read or processed.
 
         Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is
@@ -318,7 +318,7 @@ class ChannelsShelfResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ShelvedItemAnswer.from_data
+        decode = models.ShelvedItem.from_data
         return Paginator(self._caller, call, decode)
 
     def download(
@@ -352,7 +352,7 @@ class ChannelsShelfResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TakenAnswer:
+    ) -> models.Taken:
         """Has an item read again, without the checks that may be left out, and processed like any other.
 
         Look at its content first: nothing proves who sent an email that was `unproven_sender`. An item
@@ -372,7 +372,7 @@ class ChannelsShelfResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.TakenAnswer.from_data)
+        return self._caller.json(call, models.Taken.from_data)
 
     def delete(
         self,
@@ -411,7 +411,7 @@ class ChannelsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.OwnChannelAnswer]:
+    ) -> Paginator[models.OwnChannel]:
         """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`.
 
         Arguments:
@@ -428,7 +428,7 @@ class ChannelsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.OwnChannelAnswer.from_data
+        decode = models.OwnChannel.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -439,7 +439,7 @@ class ChannelsResource:
         settings: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.OwnChannelAnswer:
+    ) -> models.OwnChannel:
         """Adds the project's own bot. With the name of a shared channel it replaces that channel.
 
         `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
@@ -466,14 +466,14 @@ class ChannelsResource:
                 "settings": settings,
             }
         )
-        return self._caller.json(call, models.OwnChannelAnswer.from_data)
+        return self._caller.json(call, models.OwnChannel.from_data)
 
     def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.OwnChannelAnswer:
+    ) -> models.OwnChannel:
         """Shows one of the project's own channels, without its secrets.
 
         Arguments:
@@ -486,7 +486,7 @@ class ChannelsResource:
             f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.OwnChannelAnswer.from_data)
+        return self._caller.json(call, models.OwnChannel.from_data)
 
     def update(
         self,
@@ -494,7 +494,7 @@ class ChannelsResource:
         *,
         settings: Mapping[str, Any],
         timeout_s: float | None = None,
-    ) -> models.OwnChannelAnswer:
+    ) -> models.OwnChannel:
         """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
         Calls in progress finish with the old settings; later calls use the new ones.
@@ -515,7 +515,7 @@ class ChannelsResource:
                 "settings": settings,
             }
         )
-        return self._caller.json(call, models.OwnChannelAnswer.from_data)
+        return self._caller.json(call, models.OwnChannel.from_data)
 
     def delete(
         self,
@@ -543,7 +543,7 @@ class ChannelsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ChannelCheckAnswer:
+    ) -> models.ChannelCheck:
         """Checks the bot with the messenger's platform.
 
         `ok` is false if the platform rejects the bot. If the platform does not respond, the state of
@@ -563,7 +563,7 @@ class ChannelsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.ChannelCheckAnswer.from_data)
+        return self._caller.json(call, models.ChannelCheck.from_data)
 
 
 class SubscribersResource:
@@ -586,7 +586,7 @@ class SubscribersResource:
         query: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.SubscriberAnswer]:
+    ) -> Paginator[models.Subscriber]:
         """Lists the project's subscribers, newest first; with `query` search results, by name.
 
         Arguments:
@@ -620,7 +620,7 @@ class SubscribersResource:
                 "query": query,
             },
         )
-        decode = models.SubscriberAnswer.from_data
+        decode = models.Subscriber.from_data
         return Paginator(self._caller, call, decode)
 
     def add(
@@ -637,7 +637,7 @@ class SubscribersResource:
         attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Adds a person by their address, on a channel where people are known by one, such as email.
 
         On messengers, people subscribe by themselves: see `POST /v1/subscribers/links`. The address
@@ -679,14 +679,14 @@ class SubscribersResource:
                 "attributes": attributes,
             }
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def get(
         self,
         subscriber_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Shows one subscriber.
 
         Arguments:
@@ -699,7 +699,7 @@ class SubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def update(
         self,
@@ -710,7 +710,7 @@ class SubscribersResource:
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Changes a subscriber; omitted fields stay unchanged. Missing tags are created.
 
         Arguments:
@@ -738,7 +738,7 @@ class SubscribersResource:
                 "attributes": attributes,
             }
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def delete(
         self,
@@ -779,7 +779,7 @@ class SubscribersResource:
         expires_in: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.LinkAnswer:
+    ) -> models.Link:
         """Creates a subscription link: one per channel, also as a QR code.
 
         Arguments:
@@ -807,7 +807,7 @@ class SubscribersResource:
                 "expires_in": expires_in,
             }
         )
-        return self._caller.json(call, models.LinkAnswer.from_data)
+        return self._caller.json(call, models.Link.from_data)
 
     def add_tag(
         self,
@@ -815,7 +815,7 @@ class SubscribersResource:
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Adds a tag to a subscriber, creating it if needed.
 
         Arguments:
@@ -829,7 +829,7 @@ class SubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def remove_tag(
         self,
@@ -859,7 +859,7 @@ class SubscribersResource:
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Grants a permission on behalf of a subscriber; others stay unchanged.
 
         Arguments:
@@ -873,7 +873,7 @@ class SubscribersResource:
             f"/v1/subscribers/{segment(subscriber_id)}/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def revoke_permission(
         self,
@@ -903,7 +903,7 @@ class SubscribersResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Subscribes an unsubscribed person again; not possible after they blocked the bot.
 
         On a channel where people are known by an address, it also lifts a block, e.g. after a bounce.
@@ -920,7 +920,7 @@ class SubscribersResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def subscribe_in_mini_app(
         self,
@@ -931,7 +931,7 @@ class SubscribersResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.MiniAppAnswer:
+    ) -> models.MiniApp:
         """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
         Send the data that the page received from your own server: this endpoint verifies that the
@@ -963,7 +963,7 @@ class SubscribersResource:
                 "external_id": external_id,
             }
         )
-        return self._caller.json(call, models.MiniAppAnswer.from_data)
+        return self._caller.json(call, models.MiniApp.from_data)
 
     def export(
         self,
@@ -1020,7 +1020,7 @@ class SubscribersResource:
         subscriber_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkActionAnswer:
+    ) -> models.BulkAction:
         """Changes many subscribers in the background: adds or removes a tag, or erases them.
 
         First it writes down whom it is about. An erasure then waits, up to a day, until you confirm
@@ -1052,7 +1052,7 @@ class SubscribersResource:
                 "subscriber_ids": subscriber_ids,
             }
         )
-        return self._caller.json(call, models.BulkActionAnswer.from_data)
+        return self._caller.json(call, models.BulkAction.from_data)
 
     def list_bulk_actions(
         self,
@@ -1060,7 +1060,7 @@ class SubscribersResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.BulkActionAnswer]:
+    ) -> Paginator[models.BulkAction]:
         """Lists the project's bulk actions of the last 30 days, newest first.
 
         Arguments:
@@ -1077,7 +1077,7 @@ class SubscribersResource:
                 "cursor": cursor,
             },
         )
-        decode = models.BulkActionAnswer.from_data
+        decode = models.BulkAction.from_data
         return Paginator(self._caller, call, decode)
 
     def get_bulk_action(
@@ -1085,7 +1085,7 @@ class SubscribersResource:
         bulk_action_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BulkActionAnswer:
+    ) -> models.BulkAction:
         """Shows the progress of a bulk action.
 
         Arguments:
@@ -1098,7 +1098,7 @@ class SubscribersResource:
             f"/v1/subscribers/bulk-actions/{segment(bulk_action_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BulkActionAnswer.from_data)
+        return self._caller.json(call, models.BulkAction.from_data)
 
     def confirm_bulk_action(
         self,
@@ -1107,7 +1107,7 @@ class SubscribersResource:
         total: int,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkActionAnswer:
+    ) -> models.BulkAction:
         """Lets an erasure begin, which can't be undone.
 
         Arguments:
@@ -1128,7 +1128,7 @@ class SubscribersResource:
                 "total": total,
             }
         )
-        return self._caller.json(call, models.BulkActionAnswer.from_data)
+        return self._caller.json(call, models.BulkAction.from_data)
 
     def cancel_bulk_action(
         self,
@@ -1136,7 +1136,7 @@ class SubscribersResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BulkActionAnswer:
+    ) -> models.BulkAction:
         """Ends a bulk action where it is. What is done stays done.
 
         Arguments:
@@ -1151,7 +1151,7 @@ class SubscribersResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.BulkActionAnswer.from_data)
+        return self._caller.json(call, models.BulkAction.from_data)
 
 
 class TagsResource:
@@ -1166,7 +1166,7 @@ class TagsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.TagAnswer]:
+    ) -> Paginator[models.ProjectTag]:
         """Lists the project's tags, newest first, with their number of subscribers.
 
         Arguments:
@@ -1183,7 +1183,7 @@ class TagsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.TagAnswer.from_data
+        decode = models.ProjectTag.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -1192,7 +1192,7 @@ class TagsResource:
         name: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TagAnswer:
+    ) -> models.ProjectTag:
         """Creates a tag. Adding a tag to a subscriber or a link creates it as well.
 
         Arguments:
@@ -1211,14 +1211,14 @@ class TagsResource:
                 "name": name,
             }
         )
-        return self._caller.json(call, models.TagAnswer.from_data)
+        return self._caller.json(call, models.ProjectTag.from_data)
 
     def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.TagAnswer:
+    ) -> models.ProjectTag:
         """Shows one tag.
 
         Arguments:
@@ -1231,7 +1231,7 @@ class TagsResource:
             f"/v1/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.TagAnswer.from_data)
+        return self._caller.json(call, models.ProjectTag.from_data)
 
     def rename(
         self,
@@ -1239,7 +1239,7 @@ class TagsResource:
         *,
         name: str,
         timeout_s: float | None = None,
-    ) -> models.TagAnswer:
+    ) -> models.ProjectTag:
         """Renames a tag. Its subscribers and links keep it.
 
         Arguments:
@@ -1258,7 +1258,7 @@ class TagsResource:
                 "name": name,
             }
         )
-        return self._caller.json(call, models.TagAnswer.from_data)
+        return self._caller.json(call, models.ProjectTag.from_data)
 
     def delete(
         self,
@@ -1293,7 +1293,7 @@ class PermissionsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.PermissionAnswer]:
+    ) -> Paginator[models.Permission]:
         """Lists the project's permissions, newest first, with how many active subscribers granted each.
 
         Arguments:
@@ -1310,7 +1310,7 @@ class PermissionsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.PermissionAnswer.from_data
+        decode = models.Permission.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -1322,7 +1322,7 @@ class PermissionsResource:
         default: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PermissionAnswer:
+    ) -> models.Permission:
         """Creates a permission, which people grant and revoke in the messenger.
 
         With `default`, new subscribers have granted it from now on; existing ones have not.
@@ -1351,14 +1351,14 @@ class PermissionsResource:
                 "default": default,
             }
         )
-        return self._caller.json(call, models.PermissionAnswer.from_data)
+        return self._caller.json(call, models.Permission.from_data)
 
     def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.PermissionAnswer:
+    ) -> models.Permission:
         """Shows one permission.
 
         Arguments:
@@ -1371,7 +1371,7 @@ class PermissionsResource:
             f"/v1/permissions/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.PermissionAnswer.from_data)
+        return self._caller.json(call, models.Permission.from_data)
 
     def update(
         self,
@@ -1381,7 +1381,7 @@ class PermissionsResource:
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         default: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.PermissionAnswer:
+    ) -> models.Permission:
         """Changes a permission's texts and its default; its key, and who granted it, stay.
 
         Arguments:
@@ -1404,7 +1404,7 @@ class PermissionsResource:
                 "default": default,
             }
         )
-        return self._caller.json(call, models.PermissionAnswer.from_data)
+        return self._caller.json(call, models.Permission.from_data)
 
     def delete(
         self,
@@ -1439,7 +1439,7 @@ class PeopleResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.PersonAnswer]:
+    ) -> Paginator[models.Person]:
         """Lists people with all their addresses, by `external_id`; subscribers without one are not among
         them.
 
@@ -1457,7 +1457,7 @@ class PeopleResource:
                 "cursor": cursor,
             },
         )
-        decode = models.PersonAnswer.from_data
+        decode = models.Person.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -1465,7 +1465,7 @@ class PeopleResource:
         *,
         external_id: str,
         timeout_s: float | None = None,
-    ) -> models.PersonAnswer:
+    ) -> models.Person:
         """Shows a person by your own id, with all addresses and accounts.
 
         The id is a parameter, because it may contain any characters, such as a slash.
@@ -1483,7 +1483,7 @@ class PeopleResource:
                 "external_id": external_id,
             },
         )
-        return self._caller.json(call, models.PersonAnswer.from_data)
+        return self._caller.json(call, models.Person.from_data)
 
     def set_consent(
         self,
@@ -1493,7 +1493,7 @@ class PeopleResource:
         consent: Literal["subscribed", "unsubscribed"],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PersonAnswer:
+    ) -> models.Person:
         """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
 
         Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves
@@ -1521,7 +1521,7 @@ class PeopleResource:
                 "consent": consent,
             }
         )
-        return self._caller.json(call, models.PersonAnswer.from_data)
+        return self._caller.json(call, models.Person.from_data)
 
     def merge(
         self,
@@ -1530,7 +1530,7 @@ class PeopleResource:
         into: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PersonAnswer:
+    ) -> models.Person:
         """Merges two people: all subscribers with `external_id` get the id `into`.
 
         One-time codes and sign-ins in progress go on, and open personal links lead to the id that
@@ -1556,7 +1556,7 @@ class PeopleResource:
                 "into": into,
             }
         )
-        return self._caller.json(call, models.PersonAnswer.from_data)
+        return self._caller.json(call, models.Person.from_data)
 
     def split(
         self,
@@ -1564,7 +1564,7 @@ class PeopleResource:
         subscriber_id: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SubscriberAnswer:
+    ) -> models.Subscriber:
         """Takes a subscriber out of a person: they keep everything but the `external_id`.
 
         Arguments:
@@ -1584,7 +1584,7 @@ class PeopleResource:
                 "subscriber_id": subscriber_id,
             }
         )
-        return self._caller.json(call, models.SubscriberAnswer.from_data)
+        return self._caller.json(call, models.Subscriber.from_data)
 
     def start_import(
         self,
@@ -1599,7 +1599,7 @@ class PeopleResource:
         dry_run: bool | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ImportAnswer:
+    ) -> models.Import:
         """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
 
         Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`,
@@ -1636,7 +1636,7 @@ class PeopleResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return self._caller.json(call, models.ImportAnswer.from_data)
+        return self._caller.json(call, models.Import.from_data)
 
     def list_imports(
         self,
@@ -1644,7 +1644,7 @@ class PeopleResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.ImportAnswer]:
+    ) -> Paginator[models.Import]:
         """Lists the project's imports, newest first, for `limits.import_days`.
 
         Arguments:
@@ -1661,7 +1661,7 @@ class PeopleResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ImportAnswer.from_data
+        decode = models.Import.from_data
         return Paginator(self._caller, call, decode)
 
     def get_import(
@@ -1669,7 +1669,7 @@ class PeopleResource:
         import_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ImportAnswer:
+    ) -> models.Import:
         """Shows the progress of an import.
 
         Arguments:
@@ -1682,7 +1682,7 @@ class PeopleResource:
             f"/v1/people/imports/{segment(import_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.ImportAnswer.from_data)
+        return self._caller.json(call, models.Import.from_data)
 
     def get_import_report(
         self,
@@ -1712,7 +1712,7 @@ class PeopleResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ImportAnswer:
+    ) -> models.Import:
         """Ends an import where it is. What is done stays done; the other rows are deleted.
 
         Arguments:
@@ -1727,7 +1727,7 @@ class PeopleResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.ImportAnswer.from_data)
+        return self._caller.json(call, models.Import.from_data)
 
     def export(
         self,
@@ -1735,7 +1735,7 @@ class PeopleResource:
         external_id: str | None = None,
         subscriber_id: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PersonalDataAnswer:
+    ) -> models.PersonalData:
         """Shows all that is stored about a person, for a request of that person.
 
         For each channel there are the profile and, by section, messages, events, files, one-time codes
@@ -1759,7 +1759,7 @@ class PeopleResource:
                 "subscriber_id": subscriber_id,
             },
         )
-        return self._caller.json(call, models.PersonalDataAnswer.from_data)
+        return self._caller.json(call, models.PersonalData.from_data)
 
 
 class MessagesResource:
@@ -1787,7 +1787,7 @@ class MessagesResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SendAnswer:
+    ) -> models.Send:
         """Queues a message to one subscriber.
 
         The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
@@ -1847,7 +1847,7 @@ class MessagesResource:
                 "metadata": metadata,
             }
         )
-        return self._caller.json(call, models.SendAnswer.from_data)
+        return self._caller.json(call, models.Send.from_data)
 
     def list(
         self,
@@ -1882,7 +1882,7 @@ class MessagesResource:
         batch_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.MessageAnswer]:
+    ) -> Paginator[models.Message]:
         """Lists the project's messages, newest first.
 
         Arguments:
@@ -1911,7 +1911,7 @@ class MessagesResource:
                 "batch_id": batch_id,
             },
         )
-        decode = models.MessageAnswer.from_data
+        decode = models.Message.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -1919,7 +1919,7 @@ class MessagesResource:
         message_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.MessageAnswer:
+    ) -> models.Message:
         """Shows a message and its delivery status.
 
         Arguments:
@@ -1932,14 +1932,14 @@ class MessagesResource:
             f"/v1/messages/{segment(message_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.MessageAnswer.from_data)
+        return self._caller.json(call, models.Message.from_data)
 
     def delete(
         self,
         message_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.MessageAnswer:
+    ) -> models.Message:
         """Cancels or deletes a message.
 
         A queued message is skipped; a sent one is deleted from the chat if the channel supports it.
@@ -1955,7 +1955,7 @@ class MessagesResource:
             f"/v1/messages/{segment(message_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.MessageAnswer.from_data)
+        return self._caller.json(call, models.Message.from_data)
 
     def edit(
         self,
@@ -1967,7 +1967,7 @@ class MessagesResource:
         buttons: Sequence[Sequence[bodies.ButtonBody]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.MessageAnswer:
+    ) -> models.Message:
         """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 
         `edited_at` is the time at which the change became visible. If the messenger refuses it,
@@ -1998,7 +1998,7 @@ class MessagesResource:
                 "buttons": buttons,
             }
         )
-        return self._caller.json(call, models.MessageAnswer.from_data)
+        return self._caller.json(call, models.Message.from_data)
 
     def send_batch(
         self,
@@ -2006,7 +2006,7 @@ class MessagesResource:
         messages: Sequence[bodies.SendBody],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BatchAnswer:
+    ) -> models.Batch:
         """Queues up to 500 messages, each validated separately.
 
         Invalid messages are listed in `rejected`, with the error that `POST /v1/send` would return.
@@ -2033,14 +2033,14 @@ class MessagesResource:
                 "messages": messages,
             }
         )
-        return self._caller.json(call, models.BatchAnswer.from_data)
+        return self._caller.json(call, models.Batch.from_data)
 
     def get_batch(
         self,
         batch_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BatchStatusAnswer:
+    ) -> models.BatchStatus:
         """Shows the progress of a batch.
 
         Arguments:
@@ -2053,7 +2053,7 @@ class MessagesResource:
             f"/v1/batches/{segment(batch_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BatchStatusAnswer.from_data)
+        return self._caller.json(call, models.BatchStatus.from_data)
 
 
 class TemplatesResource:
@@ -2068,7 +2068,7 @@ class TemplatesResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.TemplateAnswer]:
+    ) -> Paginator[models.Template]:
         """Lists the project's templates, newest first.
 
         Arguments:
@@ -2085,7 +2085,7 @@ class TemplatesResource:
                 "cursor": cursor,
             },
         )
-        decode = models.TemplateAnswer.from_data
+        decode = models.Template.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -2098,7 +2098,7 @@ class TemplatesResource:
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TemplateAnswer:
+    ) -> models.Template:
         """Creates a reusable message with variables that each send fills in.
 
         A variable is `{{ name }}`, or `{{ name | default("x") }}` if it is optional; no other syntax
@@ -2132,14 +2132,14 @@ class TemplatesResource:
                 "key": key,
             }
         )
-        return self._caller.json(call, models.TemplateAnswer.from_data)
+        return self._caller.json(call, models.Template.from_data)
 
     def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.TemplateAnswer:
+    ) -> models.Template:
         """Shows one template, by its key.
 
         Arguments:
@@ -2152,7 +2152,7 @@ class TemplatesResource:
             f"/v1/templates/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.TemplateAnswer.from_data)
+        return self._caller.json(call, models.Template.from_data)
 
     def update(
         self,
@@ -2163,7 +2163,7 @@ class TemplatesResource:
         media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
         buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.TemplateAnswer:
+    ) -> models.Template:
         """Changes a template; omitted fields stay unchanged, and so do queued messages.
 
         Arguments:
@@ -2188,7 +2188,7 @@ class TemplatesResource:
                 "buttons": buttons,
             }
         )
-        return self._caller.json(call, models.TemplateAnswer.from_data)
+        return self._caller.json(call, models.Template.from_data)
 
     def delete(
         self,
@@ -2218,7 +2218,7 @@ class TemplatesResource:
         lang: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.PreviewAnswer:
+    ) -> models.Preview:
         """Renders the template in each language or one, and lists what channels would reject.
 
         Arguments:
@@ -2241,7 +2241,7 @@ class TemplatesResource:
                 "lang": lang,
             }
         )
-        return self._caller.json(call, models.PreviewAnswer.from_data)
+        return self._caller.json(call, models.Preview.from_data)
 
 
 class RoutesResource:
@@ -2256,7 +2256,7 @@ class RoutesResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.RouteAnswer]:
+    ) -> Paginator[models.Route]:
         """Lists the project's routes, newest first.
 
         Arguments:
@@ -2273,17 +2273,17 @@ class RoutesResource:
                 "cursor": cursor,
             },
         )
-        decode = models.RouteAnswer.from_data
+        decode = models.Route.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
         self,
         *,
         name: str,
-        steps: Sequence[bodies.RouteStep],
+        steps: Sequence[bodies.RouteStepBody],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RouteAnswer:
+    ) -> models.Route:
         """Creates a route: the channels on which a person is tried, in their order.
 
         A step is passed over if the person can't be reached by it at that moment: they are not on the
@@ -2308,14 +2308,14 @@ class RoutesResource:
                 "steps": steps,
             }
         )
-        return self._caller.json(call, models.RouteAnswer.from_data)
+        return self._caller.json(call, models.Route.from_data)
 
     def get(
         self,
         route_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.RouteAnswer:
+    ) -> models.Route:
         """Shows one route.
 
         Arguments:
@@ -2328,16 +2328,16 @@ class RoutesResource:
             f"/v1/routes/{segment(route_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.RouteAnswer.from_data)
+        return self._caller.json(call, models.Route.from_data)
 
     def update(
         self,
         route_id: str,
         *,
         name: str | NotGiven = NOT_GIVEN,
-        steps: Sequence[bodies.RouteStep] | NotGiven = NOT_GIVEN,
+        steps: Sequence[bodies.RouteStepBody] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.RouteAnswer:
+    ) -> models.Route:
         """Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
 
         Arguments:
@@ -2358,7 +2358,7 @@ class RoutesResource:
                 "steps": steps,
             }
         )
-        return self._caller.json(call, models.RouteAnswer.from_data)
+        return self._caller.json(call, models.Route.from_data)
 
     def delete(
         self,
@@ -2396,7 +2396,7 @@ class FilesResource:
         type: Literal["document"] | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.FileAnswer:
+    ) -> models.File:
         """Stores a file, sent as the field `file` of multipart/form-data.
 
         Its type is detected from its content: an image, a video, or otherwise a document. Beyond the
@@ -2423,14 +2423,14 @@ class FilesResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return self._caller.json(call, models.FileAnswer.from_data)
+        return self._caller.json(call, models.File.from_data)
 
     def get(
         self,
         file_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.FileAnswer:
+    ) -> models.File:
         """Shows a file's metadata, also while a received file is `pending`.
 
         Arguments:
@@ -2443,7 +2443,7 @@ class FilesResource:
             f"/v1/files/{segment(file_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.FileAnswer.from_data)
+        return self._caller.json(call, models.File.from_data)
 
     def download(
         self,
@@ -2480,7 +2480,7 @@ class EventsResource(EventFeed):
         after_event_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.EventAnswer]:
+    ) -> Paginator[models.Event]:
         """Lists what happened in the project, newest first.
 
         To follow the feed, poll with the id of the last event that you handled as `after_event_id`.
@@ -2507,7 +2507,7 @@ class EventsResource(EventFeed):
                 "after_event_id": after_event_id,
             },
         )
-        decode = models.EventAnswer.from_data
+        decode = models.Event.from_data
         return Paginator(self._caller, call, decode)
 
     def track(
@@ -2520,7 +2520,7 @@ class EventsResource(EventFeed):
         properties: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TrackAnswer:
+    ) -> models.Track:
         """Reports something a subscriber did; it is emitted as the event `event.tracked`.
 
         Arguments:
@@ -2551,7 +2551,7 @@ class EventsResource(EventFeed):
                 "properties": properties,
             }
         )
-        return self._caller.json(call, models.TrackAnswer.from_data)
+        return self._caller.json(call, models.Track.from_data)
 
 
 class MembersResource:
@@ -2568,7 +2568,7 @@ class MembersResource:
         role: Literal["owner", "admin", "agent", "viewer"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.MemberAnswer]:
+    ) -> Paginator[models.Member]:
         """Lists the project's members, newest first; removed ones with `status=removed`.
 
         Arguments:
@@ -2589,7 +2589,7 @@ class MembersResource:
                 "role": role,
             },
         )
-        decode = models.MemberAnswer.from_data
+        decode = models.Member.from_data
         return Paginator(self._caller, call, decode)
 
     def add(
@@ -2600,7 +2600,7 @@ class MembersResource:
         role: Literal["owner", "admin", "agent", "viewer"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.MemberAnswer:
+    ) -> models.Member:
         """Adds a member. An email, in any case, identifies one member of a project.
 
         Arguments:
@@ -2623,14 +2623,14 @@ class MembersResource:
                 "role": role,
             }
         )
-        return self._caller.json(call, models.MemberAnswer.from_data)
+        return self._caller.json(call, models.Member.from_data)
 
     def get(
         self,
         member_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.MemberAnswer:
+    ) -> models.Member:
         """Shows one member, including a removed one.
 
         Arguments:
@@ -2643,7 +2643,7 @@ class MembersResource:
             f"/v1/members/{segment(member_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.MemberAnswer.from_data)
+        return self._caller.json(call, models.Member.from_data)
 
     def update(
         self,
@@ -2653,7 +2653,7 @@ class MembersResource:
         email: str | NotGiven = NOT_GIVEN,
         role: Literal["owner", "admin", "agent", "viewer"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.MemberAnswer:
+    ) -> models.Member:
         """Changes a member's name, email and role; omitted fields stay unchanged.
 
         For members who sign in to the dashboard, the owner role can only be granted or revoked there;
@@ -2680,7 +2680,7 @@ class MembersResource:
                 "role": role,
             }
         )
-        return self._caller.json(call, models.MemberAnswer.from_data)
+        return self._caller.json(call, models.Member.from_data)
 
     def delete(
         self,
@@ -2718,7 +2718,7 @@ class MembersResource:
         expires_in: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.LinkAnswer:
+    ) -> models.Link:
         """Creates a link that connects a member to a messenger account: the first person to open it.
 
         One link per channel, also as a QR code; only one of them can be used, once. Keep them secret.
@@ -2743,7 +2743,7 @@ class MembersResource:
                 "expires_in": expires_in,
             }
         )
-        return self._caller.json(call, models.LinkAnswer.from_data)
+        return self._caller.json(call, models.Link.from_data)
 
     def unlink(
         self,
@@ -2784,11 +2784,11 @@ class AuthSessionsResource(SessionWait):
         | NotGiven = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
         lang: str | NotGiven | None = NOT_GIVEN,
-        match: bool | NotGiven = NOT_GIVEN,
-        client: bodies.Client | NotGiven | None = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
+        client: bodies.SignInClientBody | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SessionAnswer:
+    ) -> models.Session:
         """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
 
         With an `address`, the person is asked there at once, and there are no links.
@@ -2806,11 +2806,12 @@ class AuthSessionsResource(SessionWait):
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
             address: Email address or phone number, on the `channel` where people are known by one: the
-                question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
-                another person started.
+                question is sent there at once. Use `number_matching` too, so that nobody confirms a
+                sign-in that another person started.
             lang: Language of the bot's question, by any tag of BCP 47: the service's that is closest.
                 Without it, the person's own.
-            match: Number matching: the person chooses in the bot the number that your page shows.
+            number_matching: Number matching: the person chooses in the bot the number that your page
+                shows.
             client: The browser that signs in; shown in the bot's question.
 
         Error codes: bad_request, invalid_url, idempotency_conflict, payload_too_large, too_early
@@ -2829,11 +2830,11 @@ class AuthSessionsResource(SessionWait):
                 "must_prove": must_prove,
                 "address": address,
                 "lang": lang,
-                "match": match,
+                "number_matching": number_matching,
                 "client": client,
             }
         )
-        return self._caller.json(call, models.SessionAnswer.from_data)
+        return self._caller.json(call, models.Session.from_data)
 
     def get_status(
         self,
@@ -2841,7 +2842,7 @@ class AuthSessionsResource(SessionWait):
         *,
         wait: int | None = None,
         timeout_s: float | None = None,
-    ) -> models.StatusAnswer:
+    ) -> models.SessionStatus:
         """Shows the status of a sign-in, and its code once the person confirmed.
 
         The code stays the same until it is exchanged, so a lost response can be requested again. With
@@ -2862,7 +2863,7 @@ class AuthSessionsResource(SessionWait):
                 "wait": wait,
             },
         )
-        return self._caller.json(call, models.StatusAnswer.from_data)
+        return self._caller.json(call, models.SessionStatus.from_data)
 
 
 class AuthLinksResource:
@@ -2877,7 +2878,7 @@ class AuthLinksResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.StaticLinkAnswer]:
+    ) -> Paginator[models.StaticLink]:
         """Lists the project's static sign-in links, newest first.
 
         Arguments:
@@ -2894,7 +2895,7 @@ class AuthLinksResource:
                 "cursor": cursor,
             },
         )
-        decode = models.StaticLinkAnswer.from_data
+        decode = models.StaticLink.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -2903,12 +2904,12 @@ class AuthLinksResource:
         slug: str,
         name: str,
         callback_url: str,
-        match: bool | NotGiven = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.StaticLinkAnswer:
+    ) -> models.StaticLink:
         """Creates a permanent sign-in link, for a page or in print.
 
         Arguments:
@@ -2916,7 +2917,8 @@ class AuthLinksResource:
                 in the whole service; it can't be changed later.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            match: Whether the hosted page shows a number that the person has to choose in the bot.
+            number_matching: Whether the hosted page shows a number that the person has to choose in
+                the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2935,51 +2937,51 @@ class AuthLinksResource:
                 "slug": slug,
                 "name": name,
                 "callback_url": callback_url,
-                "match": match,
+                "number_matching": number_matching,
                 "must_prove": must_prove,
             }
         )
-        return self._caller.json(call, models.StaticLinkAnswer.from_data)
+        return self._caller.json(call, models.StaticLink.from_data)
 
     def get(
         self,
-        slug: str,
+        key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.StaticLinkAnswer:
+    ) -> models.StaticLink:
         """Shows one static sign-in link.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/auth/links/{segment(slug)}",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.StaticLinkAnswer.from_data)
+        return self._caller.json(call, models.StaticLink.from_data)
 
     def update(
         self,
-        slug: str,
+        key: str,
         *,
         name: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven = NOT_GIVEN,
-        match: bool | NotGiven = NOT_GIVEN,
+        number_matching: bool | NotGiven = NOT_GIVEN,
         must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
         | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.StaticLinkAnswer:
-        """Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay
-        unchanged.
+    ) -> models.StaticLink:
+        """Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
-            match: Whether the hosted page shows a number that the person has to choose in the bot.
+            number_matching: Whether the hosted page shows a number that the person has to choose in
+                the bot.
             must_prove: Only channels that prove one of these are offered and accepted: an `account` on
                 a messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
                 vouches for. Empty: any channel.
@@ -2987,36 +2989,36 @@ class AuthLinksResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/auth/links/{segment(slug)}",
+            "PATCH",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
             {
                 "name": name,
                 "callback_url": callback_url,
-                "match": match,
+                "number_matching": number_matching,
                 "must_prove": must_prove,
             }
         )
-        return self._caller.json(call, models.StaticLinkAnswer.from_data)
+        return self._caller.json(call, models.StaticLink.from_data)
 
     def delete(
         self,
-        slug: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Deletes a static sign-in link, which is no longer valid.
 
         Arguments:
-            slug: The static sign-in link, by its slug.
+            key: The static sign-in link, by its slug.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/auth/links/{segment(slug)}",
+            f"/v1/auth/links/{segment(key)}",
             timeout_s=timeout_s,
         )
         self._caller.nothing(call)
@@ -3038,7 +3040,7 @@ class AuthResource:
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyAnswer:
+    ) -> models.Verify:
         """Exchanges a code for the person who signed in. Works once; call it from your server.
 
         Arguments:
@@ -3063,7 +3065,7 @@ class AuthResource:
                 "must_prove": must_prove,
             }
         )
-        return self._caller.json(call, models.VerifyAnswer.from_data)
+        return self._caller.json(call, models.Verify.from_data)
 
 
 class BillingLedgerResource:
@@ -3080,7 +3082,7 @@ class BillingLedgerResource:
         since: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.EntryAnswer]:
+    ) -> Paginator[models.Entry]:
         """Lists the charges of this project, newest first, one entry per operation.
 
         Arguments:
@@ -3101,7 +3103,7 @@ class BillingLedgerResource:
                 "since": since,
             },
         )
-        decode = models.EntryAnswer.from_data
+        decode = models.Entry.from_data
         return Paginator(self._caller, call, decode)
 
 
@@ -3116,21 +3118,21 @@ class BillingResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.BillingAnswer:
+    ) -> models.Billing:
         """Shows the plan, the remaining credits, and whether paid operations are allowed."""
         call = Call(
             "GET",
             "/v1/billing",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BillingAnswer.from_data)
+        return self._caller.json(call, models.Billing.from_data)
 
     def get_usage(
         self,
         *,
         days: int | None = None,
         timeout_s: float | None = None,
-    ) -> models.DaysAnswer:
+    ) -> models.Days:
         """Shows the project's usage, by day and operation.
 
         Arguments:
@@ -3144,7 +3146,7 @@ class BillingResource:
                 "days": days,
             },
         )
-        return self._caller.json(call, models.DaysAnswer.from_data)
+        return self._caller.json(call, models.Days.from_data)
 
 
 class BroadcastsRecipientsResource:
@@ -3171,7 +3173,7 @@ class BroadcastsRecipientsResource:
         | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.RecipientAnswer]:
+    ) -> Paginator[models.Recipient]:
         """Lists the recipients of a broadcast and the outcome for each.
 
         The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers
@@ -3197,7 +3199,7 @@ class BroadcastsRecipientsResource:
                 "reason": reason,
             },
         )
-        decode = models.RecipientAnswer.from_data
+        decode = models.Recipient.from_data
         return Paginator(self._caller, call, decode)
 
 
@@ -3211,7 +3213,7 @@ class BroadcastsResource:
     def create(
         self,
         *,
-        audience: bodies.Audience,
+        audience: bodies.AudienceBody,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
@@ -3312,7 +3314,7 @@ class BroadcastsResource:
         status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.BroadcastAnswer]:
+    ) -> Paginator[models.Broadcast]:
         """Lists the project's broadcasts, newest first. Scheduled ones are found by their id.
 
         Arguments:
@@ -3331,7 +3333,7 @@ class BroadcastsResource:
                 "status": status,
             },
         )
-        decode = models.BroadcastAnswer.from_data
+        decode = models.Broadcast.from_data
         return Paginator(self._caller, call, decode)
 
     def test(
@@ -3350,7 +3352,7 @@ class BroadcastsResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SendAnswer:
+    ) -> models.Send:
         """Sends the message of a broadcast to one subscriber, to see it before all others do.
 
         It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is
@@ -3397,14 +3399,14 @@ class BroadcastsResource:
                 "subscriber_id": subscriber_id,
             }
         )
-        return self._caller.json(call, models.SendAnswer.from_data)
+        return self._caller.json(call, models.Send.from_data)
 
     def get(
         self,
         job_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.BroadcastAnswer:
+    ) -> models.Broadcast:
         """Shows the progress of a broadcast, the estimated time left, and clicks on its links and
         buttons.
 
@@ -3421,7 +3423,7 @@ class BroadcastsResource:
             f"/v1/broadcast/{segment(job_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.BroadcastAnswer.from_data)
+        return self._caller.json(call, models.Broadcast.from_data)
 
     def cancel(
         self,
@@ -3429,7 +3431,7 @@ class BroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BroadcastAnswer:
+    ) -> models.Broadcast:
         """Cancels a broadcast. Deliveries in progress are completed.
 
         `broadcast.cancelled` is emitted when no delivery is in progress any more; `finished_at` is
@@ -3448,7 +3450,7 @@ class BroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.BroadcastAnswer.from_data)
+        return self._caller.json(call, models.Broadcast.from_data)
 
     def pause(
         self,
@@ -3456,7 +3458,7 @@ class BroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BroadcastAnswer:
+    ) -> models.Broadcast:
         """Pauses a running broadcast. Deliveries in progress are completed.
 
         Arguments:
@@ -3471,7 +3473,7 @@ class BroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.BroadcastAnswer.from_data)
+        return self._caller.json(call, models.Broadcast.from_data)
 
     def resume(
         self,
@@ -3479,7 +3481,7 @@ class BroadcastsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BroadcastAnswer:
+    ) -> models.Broadcast:
         """Resumes a paused broadcast.
 
         Arguments:
@@ -3494,7 +3496,7 @@ class BroadcastsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.BroadcastAnswer.from_data)
+        return self._caller.json(call, models.Broadcast.from_data)
 
     def resend_to_unknown(
         self,
@@ -3573,7 +3575,7 @@ class BroadcastsResource:
         variant: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.BroadcastAnswer:
+    ) -> models.Broadcast:
         """Chooses the variant that goes to the rest of the audience, at once.
 
         It ends an experiment early, or decides a `manual` one. Nobody gets two variants: deliveries in
@@ -3598,7 +3600,7 @@ class BroadcastsResource:
                 "variant": variant,
             }
         )
-        return self._caller.json(call, models.BroadcastAnswer.from_data)
+        return self._caller.json(call, models.Broadcast.from_data)
 
 
 class DripsEnrollmentsResource:
@@ -3616,7 +3618,7 @@ class DripsEnrollmentsResource:
         subscriber_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.EnrollmentAnswer]:
+    ) -> Paginator[models.Enrollment]:
         """Lists the enrollments of a drip campaign, newest first.
 
         Arguments:
@@ -3638,7 +3640,7 @@ class DripsEnrollmentsResource:
                 "subscriber_id": subscriber_id,
             },
         )
-        decode = models.EnrollmentAnswer.from_data
+        decode = models.Enrollment.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -3646,7 +3648,7 @@ class DripsEnrollmentsResource:
         enrollment_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.EnrollmentAnswer:
+    ) -> models.Enrollment:
         """Shows an enrollment: the progress of one person. Events have its `enrollment_id`.
 
         Arguments:
@@ -3659,7 +3661,7 @@ class DripsEnrollmentsResource:
             f"/v1/drips/enrollments/{segment(enrollment_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.EnrollmentAnswer.from_data)
+        return self._caller.json(call, models.Enrollment.from_data)
 
     def pause(
         self,
@@ -3667,7 +3669,7 @@ class DripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.EnrollmentAnswer:
+    ) -> models.Enrollment:
         """Pauses one enrollment.
 
         Arguments:
@@ -3682,7 +3684,7 @@ class DripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.EnrollmentAnswer.from_data)
+        return self._caller.json(call, models.Enrollment.from_data)
 
     def resume(
         self,
@@ -3690,7 +3692,7 @@ class DripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.EnrollmentAnswer:
+    ) -> models.Enrollment:
         """Resumes one enrollment; the remaining delay counts from now.
 
         Arguments:
@@ -3705,7 +3707,7 @@ class DripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.EnrollmentAnswer.from_data)
+        return self._caller.json(call, models.Enrollment.from_data)
 
     def cancel(
         self,
@@ -3713,7 +3715,7 @@ class DripsEnrollmentsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.EnrollmentAnswer:
+    ) -> models.Enrollment:
         """Cancels one enrollment.
 
         Arguments:
@@ -3728,7 +3730,7 @@ class DripsEnrollmentsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.EnrollmentAnswer.from_data)
+        return self._caller.json(call, models.Enrollment.from_data)
 
 
 class DripsResource:
@@ -3750,7 +3752,7 @@ class DripsResource:
         status: Literal["active", "paused"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.DripAnswer:
+    ) -> models.Drip:
         """Creates a drip campaign: its trigger and its steps.
 
         Arguments:
@@ -3784,7 +3786,7 @@ class DripsResource:
                 "status": status,
             }
         )
-        return self._caller.json(call, models.DripAnswer.from_data)
+        return self._caller.json(call, models.Drip.from_data)
 
     def list(
         self,
@@ -3792,7 +3794,7 @@ class DripsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.DripAnswer]:
+    ) -> Paginator[models.Drip]:
         """Lists the project's drip campaigns, newest first.
 
         Arguments:
@@ -3809,7 +3811,7 @@ class DripsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.DripAnswer.from_data
+        decode = models.Drip.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -3817,7 +3819,7 @@ class DripsResource:
         drip_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.DripAnswer:
+    ) -> models.Drip:
         """Shows the newest version of a drip campaign.
 
         Arguments:
@@ -3830,7 +3832,7 @@ class DripsResource:
             f"/v1/drips/{segment(drip_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.DripAnswer.from_data)
+        return self._caller.json(call, models.Drip.from_data)
 
     def update(
         self,
@@ -3843,7 +3845,7 @@ class DripsResource:
         stop_on: Sequence[str] | NotGiven = NOT_GIVEN,
         reentry: Literal["never", "after_completion"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.DripAnswer:
+    ) -> models.Drip:
         """Changes a drip campaign; omitted fields stay unchanged.
 
         New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active
@@ -3878,7 +3880,7 @@ class DripsResource:
                 "reentry": reentry,
             }
         )
-        return self._caller.json(call, models.DripAnswer.from_data)
+        return self._caller.json(call, models.Drip.from_data)
 
     def delete(
         self,
@@ -3906,7 +3908,7 @@ class DripsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.DripAnswer:
+    ) -> models.Drip:
         """Pauses a drip campaign: no step is sent, and nobody is enrolled.
 
         Arguments:
@@ -3920,7 +3922,7 @@ class DripsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.DripAnswer.from_data)
+        return self._caller.json(call, models.Drip.from_data)
 
     def resume(
         self,
@@ -3928,7 +3930,7 @@ class DripsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.DripAnswer:
+    ) -> models.Drip:
         """Resumes a drip campaign. Remaining delays count from now.
 
         Arguments:
@@ -3942,7 +3944,7 @@ class DripsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.DripAnswer.from_data)
+        return self._caller.json(call, models.Drip.from_data)
 
     def enroll(
         self,
@@ -3953,7 +3955,7 @@ class DripsResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.EnrollmentAnswer:
+    ) -> models.Enrollment:
         """Enrolls a subscriber in a drip campaign, whatever its trigger.
 
         Arguments:
@@ -3980,7 +3982,7 @@ class DripsResource:
                 "channel": channel,
             }
         )
-        return self._caller.json(call, models.EnrollmentAnswer.from_data)
+        return self._caller.json(call, models.Enrollment.from_data)
 
 
 class FormsSubmissionsResource:
@@ -3998,7 +4000,7 @@ class FormsSubmissionsResource:
         source: Literal["web", "messenger"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.SubmissionAnswer]:
+    ) -> Paginator[models.Submission]:
         """Lists submissions, newest first. Spam is listed with `spam=true` only.
 
         Arguments:
@@ -4020,7 +4022,7 @@ class FormsSubmissionsResource:
                 "source": source,
             },
         )
-        decode = models.SubmissionAnswer.from_data
+        decode = models.Submission.from_data
         return Paginator(self._caller, call, decode)
 
     def export(
@@ -4062,7 +4064,7 @@ class FormsSubmissionsResource:
         submission_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.SubmissionAnswer:
+    ) -> models.Submission:
         """Shows a submission and the results of its routes.
 
         Arguments:
@@ -4076,7 +4078,7 @@ class FormsSubmissionsResource:
             f"/v1/forms/{segment(form_id)}/submissions/{segment(submission_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SubmissionAnswer.from_data)
+        return self._caller.json(call, models.Submission.from_data)
 
     def delete(
         self,
@@ -4116,13 +4118,13 @@ class FormsResource:
         slug: str,
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        routes: Sequence[bodies.Route] | NotGiven = NOT_GIVEN,
+        routes: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.FormAnswer:
+    ) -> models.Form:
         """Creates a form, for web pages and the messenger.
 
         Arguments:
@@ -4160,7 +4162,7 @@ class FormsResource:
                 "slug": slug,
             }
         )
-        return self._caller.json(call, models.FormAnswer.from_data)
+        return self._caller.json(call, models.Form.from_data)
 
     def list(
         self,
@@ -4168,7 +4170,7 @@ class FormsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.FormAnswer]:
+    ) -> Paginator[models.Form]:
         """Lists the project's forms, newest first.
 
         Arguments:
@@ -4185,7 +4187,7 @@ class FormsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.FormAnswer.from_data
+        decode = models.Form.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -4193,7 +4195,7 @@ class FormsResource:
         form_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.FormAnswer:
+    ) -> models.Form:
         """Shows the newest version of a form.
 
         Arguments:
@@ -4206,7 +4208,7 @@ class FormsResource:
             f"/v1/forms/{segment(form_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.FormAnswer.from_data)
+        return self._caller.json(call, models.Form.from_data)
 
     def update(
         self,
@@ -4216,12 +4218,12 @@ class FormsResource:
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         fields: Sequence[bodies.FormField] | NotGiven = NOT_GIVEN,
-        routes: Sequence[bodies.Route] | NotGiven = NOT_GIVEN,
+        routes: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.FormAnswer:
+    ) -> models.Form:
         """Changes a form; omitted fields stay unchanged. Each change creates a version.
 
         People who already started, in the messenger or on a page, finish the version they started.
@@ -4259,7 +4261,7 @@ class FormsResource:
                 "min_fill_seconds": min_fill_seconds,
             }
         )
-        return self._caller.json(call, models.FormAnswer.from_data)
+        return self._caller.json(call, models.Form.from_data)
 
     def delete(
         self,
@@ -4298,7 +4300,7 @@ class GatewaysResource:
         paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewGatewayAnswer:
+    ) -> models.NewGateway:
         """Creates a gateway and returns its URL, once.
 
         Enter the URL where the sender asks for that of an HTTP provider of SMS or email.
@@ -4334,7 +4336,7 @@ class GatewaysResource:
                 "paths": paths,
             }
         )
-        return self._caller.json(call, models.NewGatewayAnswer.from_data)
+        return self._caller.json(call, models.NewGateway.from_data)
 
     def list(
         self,
@@ -4342,7 +4344,7 @@ class GatewaysResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.GatewayAnswer]:
+    ) -> Paginator[models.Gateway]:
         """Lists the project's gateways, newest first.
 
         Arguments:
@@ -4359,7 +4361,7 @@ class GatewaysResource:
                 "cursor": cursor,
             },
         )
-        decode = models.GatewayAnswer.from_data
+        decode = models.Gateway.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -4367,7 +4369,7 @@ class GatewaysResource:
         gateway_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.GatewayAnswer:
+    ) -> models.Gateway:
         """Shows a gateway, without the secret in its URL.
 
         Arguments:
@@ -4380,7 +4382,7 @@ class GatewaysResource:
             f"/v1/gateways/{segment(gateway_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.GatewayAnswer.from_data)
+        return self._caller.json(call, models.Gateway.from_data)
 
     def update(
         self,
@@ -4391,8 +4393,8 @@ class GatewaysResource:
         signing_key: str | NotGiven | None = NOT_GIVEN,
         paths: bodies.GatewayPaths | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.GatewayAnswer:
-        """Changes a gateway; messages that are under way keep the channels that they began with.
+    ) -> models.Gateway:
+        """Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
 
         Arguments:
             gateway_id: The gateway's id.
@@ -4410,7 +4412,7 @@ class GatewaysResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/gateways/{segment(gateway_id)}",
             timeout_s=timeout_s,
         )
@@ -4422,7 +4424,7 @@ class GatewaysResource:
                 "paths": paths,
             }
         )
-        return self._caller.json(call, models.GatewayAnswer.from_data)
+        return self._caller.json(call, models.Gateway.from_data)
 
     def delete(
         self,
@@ -4450,7 +4452,7 @@ class GatewaysResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.GatewayUrlAnswer:
+    ) -> models.GatewayUrl:
         """Replaces the secret in a gateway's URL; the new URL is returned once.
 
         The previous URL is accepted for 24 more hours; URLs replaced before it stop working.
@@ -4466,7 +4468,7 @@ class GatewaysResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.GatewayUrlAnswer.from_data)
+        return self._caller.json(call, models.GatewayUrl.from_data)
 
     def messages(
         self,
@@ -4475,7 +4477,7 @@ class GatewaysResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.GatewayMessageAnswer]:
+    ) -> Paginator[models.GatewayMessage]:
         """Lists the messages of the last seven days that were sent through a gateway, newest first.
 
         Arguments:
@@ -4493,7 +4495,7 @@ class GatewaysResource:
                 "cursor": cursor,
             },
         )
-        decode = models.GatewayMessageAnswer.from_data
+        decode = models.GatewayMessage.from_data
         return Paginator(self._caller, call, decode)
 
 
@@ -4509,7 +4511,7 @@ class TicketsCannedAnswersResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.CannedAnswerAnswer]:
+    ) -> Paginator[models.CannedAnswer]:
         """Lists the project's canned answers, newest first.
 
         Arguments:
@@ -4526,7 +4528,7 @@ class TicketsCannedAnswersResource:
                 "cursor": cursor,
             },
         )
-        decode = models.CannedAnswerAnswer.from_data
+        decode = models.CannedAnswer.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -4538,7 +4540,7 @@ class TicketsCannedAnswersResource:
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswerAnswer:
+    ) -> models.CannedAnswer:
         """Creates a canned answer, which replies use by its key, with variables as in templates.
 
         Arguments:
@@ -4563,14 +4565,14 @@ class TicketsCannedAnswersResource:
                 "format": format,
             }
         )
-        return self._caller.json(call, models.CannedAnswerAnswer.from_data)
+        return self._caller.json(call, models.CannedAnswer.from_data)
 
     def get(
         self,
         canned_answer: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswerAnswer:
+    ) -> models.CannedAnswer:
         """Shows one canned answer, by its key.
 
         Arguments:
@@ -4583,7 +4585,7 @@ class TicketsCannedAnswersResource:
             f"/v1/tickets/canned-answers/{segment(canned_answer)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.CannedAnswerAnswer.from_data)
+        return self._caller.json(call, models.CannedAnswer.from_data)
 
     def update(
         self,
@@ -4593,7 +4595,7 @@ class TicketsCannedAnswersResource:
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.CannedAnswerAnswer:
+    ) -> models.CannedAnswer:
         """Changes a canned answer; omitted fields and messages already sent stay unchanged.
 
         Arguments:
@@ -4616,7 +4618,7 @@ class TicketsCannedAnswersResource:
                 "format": format,
             }
         )
-        return self._caller.json(call, models.CannedAnswerAnswer.from_data)
+        return self._caller.json(call, models.CannedAnswer.from_data)
 
     def delete(
         self,
@@ -4651,7 +4653,7 @@ class TicketsBlocklistResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.BlockedAnswer]:
+    ) -> Paginator[models.Blocked]:
         """Lists subscribers whose messages open no tickets, the newest subscriber first.
 
         Arguments:
@@ -4668,7 +4670,7 @@ class TicketsBlocklistResource:
                 "cursor": cursor,
             },
         )
-        decode = models.BlockedAnswer.from_data
+        decode = models.Blocked.from_data
         return Paginator(self._caller, call, decode)
 
     def add(
@@ -4677,7 +4679,7 @@ class TicketsBlocklistResource:
         *,
         reason: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.BlockedAnswer:
+    ) -> models.Blocked:
         """Blocks a subscriber: their messages open or continue no ticket. They are not notified.
 
         Arguments:
@@ -4696,7 +4698,7 @@ class TicketsBlocklistResource:
                 "reason": reason,
             }
         )
-        return self._caller.json(call, models.BlockedAnswer.from_data)
+        return self._caller.json(call, models.Blocked.from_data)
 
     def remove(
         self,
@@ -4746,7 +4748,7 @@ class TicketsAgentsResource:
         max_open_tickets: int | NotGiven | None = NOT_GIVEN,
         shortcuts: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.AgentAnswer:
+    ) -> models.Agent:
         """Changes whether, and how many, tickets are assigned to an agent automatically.
 
         Arguments:
@@ -4770,7 +4772,7 @@ class TicketsAgentsResource:
                 "shortcuts": shortcuts,
             }
         )
-        return self._caller.json(call, models.AgentAnswer.from_data)
+        return self._caller.json(call, models.Agent.from_data)
 
 
 class TicketsViewersResource:
@@ -4858,7 +4860,7 @@ class TicketsResource:
         sort: Literal["newest", "waiting", "due"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.TicketAnswer]:
+    ) -> Paginator[models.Ticket]:
         """Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match.
 
         Arguments:
@@ -4896,7 +4898,7 @@ class TicketsResource:
                 "sort": sort,
             },
         )
-        decode = models.TicketAnswer.from_data
+        decode = models.Ticket.from_data
         return Paginator(self._caller, call, decode)
 
     def open(
@@ -4915,7 +4917,7 @@ class TicketsResource:
         file_ids: Sequence[str] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Opens a ticket for a subscriber, or with `channel: "virtual"` for a customer without messenger.
 
         Arguments:
@@ -4958,14 +4960,14 @@ class TicketsResource:
                 "file_ids": file_ids,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def get_stats(
         self,
         *,
         since: str | datetime | None = None,
         timeout_s: float | None = None,
-    ) -> models.StatsAnswer:
+    ) -> models.Stats:
         """Shows how many tickets were opened, and how fast they were answered and closed.
 
         The answer has the share of service level targets that were met, too.
@@ -4981,7 +4983,7 @@ class TicketsResource:
                 "since": since,
             },
         )
-        return self._caller.json(call, models.StatsAnswer.from_data)
+        return self._caller.json(call, models.Stats.from_data)
 
     def get(
         self,
@@ -4990,7 +4992,7 @@ class TicketsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.WholeTicketAnswer:
+    ) -> models.WholeTicket:
         """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
         For a merged ticket, the ticket it was merged into is returned.
@@ -5012,7 +5014,7 @@ class TicketsResource:
                 "cursor": cursor,
             },
         )
-        return self._caller.json(call, models.WholeTicketAnswer.from_data)
+        return self._caller.json(call, models.WholeTicket.from_data)
 
     def delete(
         self,
@@ -5050,7 +5052,7 @@ class TicketsResource:
         status: Literal["open", "pending", "closed"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ReplyAnswer:
+    ) -> models.Reply:
         """Replies to the customer in their messenger, or with `internal` adds an internal note.
 
         A reply is a paid operation, a note is not. `message.delivery` of the ticket reports the
@@ -5094,7 +5096,7 @@ class TicketsResource:
                 "status": status,
             }
         )
-        return self._caller.json(call, models.ReplyAnswer.from_data)
+        return self._caller.json(call, models.Reply.from_data)
 
     def add_customer_reply(
         self,
@@ -5104,7 +5106,7 @@ class TicketsResource:
         file_ids: Sequence[str] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Adds a message of a virtual customer; returns the ticket it was added to.
 
         If this ticket was closed too long ago to be reopened, a new one is opened.
@@ -5130,7 +5132,7 @@ class TicketsResource:
                 "file_ids": file_ids,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def assign(
         self,
@@ -5140,7 +5142,7 @@ class TicketsResource:
         only_if_unassigned: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Assigns a ticket to a member who answers customers, or unassigns it.
 
         Arguments:
@@ -5164,7 +5166,7 @@ class TicketsResource:
                 "only_if_unassigned": only_if_unassigned,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def set_status(
         self,
@@ -5173,7 +5175,7 @@ class TicketsResource:
         status: Literal["open", "pending", "closed"],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
 
         Arguments:
@@ -5194,7 +5196,7 @@ class TicketsResource:
                 "status": status,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def set_priority(
         self,
@@ -5203,7 +5205,7 @@ class TicketsResource:
         priority: Literal["low", "normal", "high", "urgent"],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Sets the priority of a ticket.
 
         Arguments:
@@ -5224,7 +5226,7 @@ class TicketsResource:
                 "priority": priority,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def set_tags(
         self,
@@ -5233,7 +5235,7 @@ class TicketsResource:
         tags: Sequence[str],
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Replaces the tags of a ticket.
 
         Arguments:
@@ -5254,7 +5256,7 @@ class TicketsResource:
                 "tags": tags,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def snooze(
         self,
@@ -5263,7 +5265,7 @@ class TicketsResource:
         until: str | datetime,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
 
         Arguments:
@@ -5285,7 +5287,7 @@ class TicketsResource:
                 "until": until,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def close(
         self,
@@ -5293,7 +5295,7 @@ class TicketsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Closes a ticket. The customer's next message within `reopen_days` reopens it.
 
         Arguments:
@@ -5308,7 +5310,7 @@ class TicketsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def merge(
         self,
@@ -5317,7 +5319,7 @@ class TicketsResource:
         into: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketAnswer:
+    ) -> models.Ticket:
         """Moves all messages of a ticket into another one of the same customer, and closes it.
 
         Returns the other ticket, to which the id and number of this one refer from then on.
@@ -5341,7 +5343,7 @@ class TicketsResource:
                 "into": into,
             }
         )
-        return self._caller.json(call, models.TicketAnswer.from_data)
+        return self._caller.json(call, models.Ticket.from_data)
 
     def start_bulk_action(
         self,
@@ -5353,7 +5355,7 @@ class TicketsResource:
         ticket_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkActionAnswer:
+    ) -> models.TicketBulkAction:
         """Changes many tickets in the background: assignee, status, priority or tags.
 
         First it writes down which tickets it is about. Each is changed as by a request of its own,
@@ -5386,7 +5388,7 @@ class TicketsResource:
                 "ticket_ids": ticket_ids,
             }
         )
-        return self._caller.json(call, models.TicketBulkActionAnswer.from_data)
+        return self._caller.json(call, models.TicketBulkAction.from_data)
 
     def list_bulk_actions(
         self,
@@ -5394,7 +5396,7 @@ class TicketsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.TicketBulkActionAnswer]:
+    ) -> Paginator[models.TicketBulkAction]:
         """Lists the project's bulk actions on tickets of the last 30 days, newest first.
 
         Arguments:
@@ -5411,7 +5413,7 @@ class TicketsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.TicketBulkActionAnswer.from_data
+        decode = models.TicketBulkAction.from_data
         return Paginator(self._caller, call, decode)
 
     def get_bulk_action(
@@ -5419,7 +5421,7 @@ class TicketsResource:
         ticket_bulk_action_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkActionAnswer:
+    ) -> models.TicketBulkAction:
         """Shows the progress of a bulk action on tickets.
 
         Arguments:
@@ -5432,7 +5434,7 @@ class TicketsResource:
             f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.TicketBulkActionAnswer.from_data)
+        return self._caller.json(call, models.TicketBulkAction.from_data)
 
     def cancel_bulk_action(
         self,
@@ -5440,7 +5442,7 @@ class TicketsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkActionAnswer:
+    ) -> models.TicketBulkAction:
         """Ends a bulk action on tickets where it is. What is done stays done.
 
         Arguments:
@@ -5455,27 +5457,27 @@ class TicketsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.TicketBulkActionAnswer.from_data)
+        return self._caller.json(call, models.TicketBulkAction.from_data)
 
     def get_settings(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.DeskSettingsAnswer:
+    ) -> models.DeskSettings:
         """Shows the project's helpdesk settings."""
         call = Call(
             "GET",
             "/v1/tickets/settings",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.DeskSettingsAnswer.from_data)
+        return self._caller.json(call, models.DeskSettings.from_data)
 
     def update_settings(
         self,
         *,
         assignment: Literal["manual", "round_robin", "least_busy"] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.DeskSettingsAnswer:
+    ) -> models.DeskSettings:
         """Replaces the project's helpdesk settings; omitted ones get their defaults.
 
         Arguments:
@@ -5496,30 +5498,30 @@ class TicketsResource:
                 "assignment": assignment,
             }
         )
-        return self._caller.json(call, models.DeskSettingsAnswer.from_data)
+        return self._caller.json(call, models.DeskSettings.from_data)
 
     def get_hours(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.HoursAnswer:
+    ) -> models.Hours:
         """Shows the project's business hours."""
         call = Call(
             "GET",
             "/v1/tickets/hours",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.HoursAnswer.from_data)
+        return self._caller.json(call, models.Hours.from_data)
 
     def update_hours(
         self,
         *,
         timezone: str | NotGiven = NOT_GIVEN,
-        openings: Sequence[bodies.Opening] | NotGiven = NOT_GIVEN,
-        holidays: Sequence[bodies.Holiday] | NotGiven = NOT_GIVEN,
+        openings: Sequence[bodies.OpeningBody] | NotGiven = NOT_GIVEN,
+        holidays: Sequence[bodies.HolidayBody] | NotGiven = NOT_GIVEN,
         away_message: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.HoursAnswer:
+    ) -> models.Hours:
         """Replaces the project's business hours; omitted fields get their defaults.
 
         Arguments:
@@ -5545,31 +5547,31 @@ class TicketsResource:
                 "away_message": away_message,
             }
         )
-        return self._caller.json(call, models.HoursAnswer.from_data)
+        return self._caller.json(call, models.Hours.from_data)
 
     def get_service_levels(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.SlaAnswer:
+    ) -> models.Sla:
         """Shows the project's service levels: how soon tickets are to be answered and closed."""
         call = Call(
             "GET",
             "/v1/tickets/sla",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.SlaAnswer.from_data)
+        return self._caller.json(call, models.Sla.from_data)
 
     def update_service_levels(
         self,
         *,
-        urgent: bodies.Targets | NotGiven = NOT_GIVEN,
-        high: bodies.Targets | NotGiven = NOT_GIVEN,
-        normal: bodies.Targets | NotGiven = NOT_GIVEN,
-        low: bodies.Targets | NotGiven = NOT_GIVEN,
+        urgent: bodies.TargetsBody | NotGiven = NOT_GIVEN,
+        high: bodies.TargetsBody | NotGiven = NOT_GIVEN,
+        normal: bodies.TargetsBody | NotGiven = NOT_GIVEN,
+        low: bodies.TargetsBody | NotGiven = NOT_GIVEN,
         warn_minutes: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.SlaAnswer:
+    ) -> models.Sla:
         """Replaces the project's service levels; omitted targets are removed.
 
         Tickets that are not closed follow soon. A target that they did not have counts from then on.
@@ -5598,7 +5600,7 @@ class TicketsResource:
                 "warn_minutes": warn_minutes,
             }
         )
-        return self._caller.json(call, models.SlaAnswer.from_data)
+        return self._caller.json(call, models.Sla.from_data)
 
 
 class OidcClientsSecretsResource:
@@ -5611,21 +5613,29 @@ class OidcClientsSecretsResource:
         self,
         client_id: str,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SecretList:
-        """Lists the valid secrets of a client, without their texts.
+    ) -> Paginator[models.SecretEntry]:
+        """Lists the valid secrets of a client, newest first, without their texts.
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+            limit: Entries per page.
 
-        Error codes: not_found
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
             f"/v1/oidc/clients/{segment(client_id)}/secrets",
             timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return self._caller.json(call, models.SecretList.from_data)
+        decode = models.SecretEntry.from_data
+        return Paginator(self._caller, call, decode)
 
     def rotate(
         self,
@@ -5633,7 +5643,7 @@ class OidcClientsSecretsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SecretAnswer:
+    ) -> models.Secret:
         """Makes a new secret. The previous one stays valid for some days, so that it can be replaced.
 
         Arguments:
@@ -5648,7 +5658,7 @@ class OidcClientsSecretsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.SecretAnswer.from_data)
+        return self._caller.json(call, models.Secret.from_data)
 
     def delete(
         self,
@@ -5686,7 +5696,7 @@ class OidcClientsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.ClientAnswer]:
+    ) -> Paginator[models.OidcClient]:
         """Lists the project's OpenID clients, newest first.
 
         Arguments:
@@ -5703,7 +5713,7 @@ class OidcClientsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.ClientAnswer.from_data
+        decode = models.OidcClient.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -5744,7 +5754,7 @@ class OidcClientsResource:
         | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewClientAnswer:
+    ) -> models.NewOidcClient:
         """Registers software that signs people in. Its secret is shown once.
 
         Arguments:
@@ -5810,14 +5820,14 @@ class OidcClientsResource:
                 "id_token_signed_response_alg": id_token_signed_response_alg,
             }
         )
-        return self._caller.json(call, models.NewClientAnswer.from_data)
+        return self._caller.json(call, models.NewOidcClient.from_data)
 
     def get(
         self,
         client_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ClientAnswer:
+    ) -> models.OidcClient:
         """Shows one OpenID client.
 
         Arguments:
@@ -5830,7 +5840,7 @@ class OidcClientsResource:
             f"/v1/oidc/clients/{segment(client_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.ClientAnswer.from_data)
+        return self._caller.json(call, models.OidcClient.from_data)
 
     def update(
         self,
@@ -5864,7 +5874,7 @@ class OidcClientsResource:
         | NotGiven = NOT_GIVEN,
         home_url: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.ClientAnswer:
+    ) -> models.OidcClient:
         """Changes an OpenID client; omitted fields stay unchanged.
 
         Arguments:
@@ -5899,7 +5909,7 @@ class OidcClientsResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/oidc/clients/{segment(client_id)}",
             timeout_s=timeout_s,
         )
@@ -5923,7 +5933,7 @@ class OidcClientsResource:
                 "home_url": home_url,
             }
         )
-        return self._caller.json(call, models.ClientAnswer.from_data)
+        return self._caller.json(call, models.OidcClient.from_data)
 
     def delete(
         self,
@@ -5958,7 +5968,7 @@ class OidcRegistrationTokensResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.RegistrationTokenAnswer]:
+    ) -> Paginator[models.RegistrationToken]:
         """Lists the tokens by which software registers itself as an OpenID client, newest first.
 
         Arguments:
@@ -5975,7 +5985,7 @@ class OidcRegistrationTokensResource:
                 "cursor": cursor,
             },
         )
-        decode = models.RegistrationTokenAnswer.from_data
+        decode = models.RegistrationToken.from_data
         return Paginator(self._caller, call, decode)
 
     def create(
@@ -5983,16 +5993,16 @@ class OidcRegistrationTokensResource:
         *,
         name: str,
         max_uses: int | NotGiven | None = NOT_GIVEN,
-        lifetime_s: int | NotGiven | None = NOT_GIVEN,
+        expires_in: int | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewRegistrationTokenAnswer:
+    ) -> models.NewRegistrationToken:
         """Makes a token by which software registers itself as an OpenID client. It is shown once.
 
         Arguments:
             name: What it is for; clients do not see it.
             max_uses: Clients that it can register; null for any number.
-            lifetime_s: Seconds for which it is valid; null if it does not expire.
+            expires_in: Seconds for which it is valid; null if it does not expire.
 
         Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
@@ -6006,10 +6016,10 @@ class OidcRegistrationTokensResource:
             {
                 "name": name,
                 "max_uses": max_uses,
-                "lifetime_s": lifetime_s,
+                "expires_in": expires_in,
             }
         )
-        return self._caller.json(call, models.NewRegistrationTokenAnswer.from_data)
+        return self._caller.json(call, models.NewRegistrationToken.from_data)
 
     def revoke(
         self,
@@ -6063,7 +6073,7 @@ class OtpResource:
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SendOtpAnswer:
+    ) -> models.SendOtp:
         """Sends a code to a subscriber, or to an address; it replaces the previous one of the same
         purpose.
 
@@ -6073,7 +6083,7 @@ class OtpResource:
         With `route_id` the same code goes to the first channel of the route that reaches the person,
         at once to the
         next one if that fails, and to the next one too if the code was not given within the step's
-        `within_s`.
+        `within_seconds`.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -6125,7 +6135,7 @@ class OtpResource:
                 "return_url": return_url,
             }
         )
-        return self._caller.json(call, models.SendOtpAnswer.from_data)
+        return self._caller.json(call, models.SendOtp.from_data)
 
     def result(
         self,
@@ -6133,7 +6143,7 @@ class OtpResource:
         result: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtpAnswer:
+    ) -> models.VerifyOtp:
         """Exchanges the result of a hosted page for the person who entered the code; works once.
 
         Compare `otp_id` with that in the person's session at your site: it is the one that
@@ -6155,7 +6165,7 @@ class OtpResource:
                 "result": result,
             }
         )
-        return self._caller.json(call, models.VerifyOtpAnswer.from_data)
+        return self._caller.json(call, models.VerifyOtp.from_data)
 
     def request(
         self,
@@ -6168,7 +6178,7 @@ class OtpResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RequestOtpAnswer:
+    ) -> models.RequestOtp:
         """Creates a link that subscribes the first person to open it, and sends them a code.
 
         The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who
@@ -6202,7 +6212,7 @@ class OtpResource:
                 "channel": channel,
             }
         )
-        return self._caller.json(call, models.RequestOtpAnswer.from_data)
+        return self._caller.json(call, models.RequestOtp.from_data)
 
     def verify(
         self,
@@ -6215,7 +6225,7 @@ class OtpResource:
         purpose: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtpAnswer:
+    ) -> models.VerifyOtp:
         """Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server.
 
         Arguments:
@@ -6248,14 +6258,14 @@ class OtpResource:
                 "code": code,
             }
         )
-        return self._caller.json(call, models.VerifyOtpAnswer.from_data)
+        return self._caller.json(call, models.VerifyOtp.from_data)
 
     def get(
         self,
         otp_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.OtpAnswer:
+    ) -> models.Otp:
         """Shows the status of a code; never the code.
 
         Arguments:
@@ -6268,7 +6278,7 @@ class OtpResource:
             f"/v1/otp/{segment(otp_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.OtpAnswer.from_data)
+        return self._caller.json(call, models.Otp.from_data)
 
 
 class ScheduledResource:
@@ -6294,12 +6304,12 @@ class ScheduledResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
         route_id: str | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ScheduledAnswer:
+    ) -> models.Scheduled:
         """Schedules a message to one subscriber or an audience.
 
         It is validated now, and again at its time, when the template is rendered and the audience is
@@ -6362,7 +6372,7 @@ class ScheduledResource:
                 "timezone": timezone,
             }
         )
-        return self._caller.json(call, models.ScheduledAnswer.from_data)
+        return self._caller.json(call, models.Scheduled.from_data)
 
     def list(
         self,
@@ -6371,7 +6381,7 @@ class ScheduledResource:
         status: Literal["scheduled", "sent", "failed", "skipped", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.ScheduledAnswer]:
+    ) -> Paginator[models.Scheduled]:
         """Lists the project's scheduled messages, newest first.
 
         Arguments:
@@ -6390,7 +6400,7 @@ class ScheduledResource:
                 "status": status,
             },
         )
-        decode = models.ScheduledAnswer.from_data
+        decode = models.Scheduled.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -6398,7 +6408,7 @@ class ScheduledResource:
         scheduled_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.ScheduledAnswer:
+    ) -> models.Scheduled:
         """Shows a scheduled message, also for a while after it has finished.
 
         Arguments:
@@ -6411,7 +6421,7 @@ class ScheduledResource:
             f"/v1/scheduled/{segment(scheduled_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.ScheduledAnswer.from_data)
+        return self._caller.json(call, models.Scheduled.from_data)
 
     def update(
         self,
@@ -6431,7 +6441,7 @@ class ScheduledResource:
         send_at: str | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.ScheduledAnswer:
+    ) -> models.Scheduled:
         """Changes the message or the time of one that is still scheduled.
 
         Arguments:
@@ -6477,7 +6487,7 @@ class ScheduledResource:
                 "timezone": timezone,
             }
         )
-        return self._caller.json(call, models.ScheduledAnswer.from_data)
+        return self._caller.json(call, models.Scheduled.from_data)
 
     def cancel(
         self,
@@ -6522,17 +6532,17 @@ class RecurringResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        audience: bodies.Audience | NotGiven | None = NOT_GIVEN,
+        audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
         route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven | None = NOT_GIVEN,
-        every: bodies.Every | NotGiven | None = NOT_GIVEN,
+        every: bodies.EveryBody | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         starts_at: str | NotGiven | None = NOT_GIVEN,
         ends_at: str | NotGiven | None = NOT_GIVEN,
-        quiet_hours: bodies.QuietHours | NotGiven | None = NOT_GIVEN,
+        quiet_hours: bodies.QuietHoursBody | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RecurringAnswer:
+    ) -> models.Recurring:
         """Creates a recurring message, by cron or at an interval, in the local time of a time zone.
 
         A local time skipped by a daylight saving change is replaced by the next existing minute; of a
@@ -6605,7 +6615,7 @@ class RecurringResource:
                 "quiet_hours": quiet_hours,
             }
         )
-        return self._caller.json(call, models.RecurringAnswer.from_data)
+        return self._caller.json(call, models.Recurring.from_data)
 
     def list(
         self,
@@ -6614,7 +6624,7 @@ class RecurringResource:
         status: Literal["active", "paused", "ended", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.RecurringAnswer]:
+    ) -> Paginator[models.Recurring]:
         """Lists the project's recurring messages, newest first.
 
         Arguments:
@@ -6633,7 +6643,7 @@ class RecurringResource:
                 "status": status,
             },
         )
-        decode = models.RecurringAnswer.from_data
+        decode = models.Recurring.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -6641,7 +6651,7 @@ class RecurringResource:
         recurring_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.RecurringAnswer:
+    ) -> models.Recurring:
         """Shows a recurring message: its next run, and the result of the last one.
 
         Arguments:
@@ -6654,7 +6664,7 @@ class RecurringResource:
             f"/v1/recurring/{segment(recurring_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.RecurringAnswer.from_data)
+        return self._caller.json(call, models.Recurring.from_data)
 
     def update(
         self,
@@ -6672,13 +6682,13 @@ class RecurringResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven = NOT_GIVEN,
-        every: bodies.Every | NotGiven = NOT_GIVEN,
+        every: bodies.EveryBody | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         starts_at: str | NotGiven | None = NOT_GIVEN,
         ends_at: str | NotGiven | None = NOT_GIVEN,
-        quiet_hours: bodies.QuietHours | NotGiven | None = NOT_GIVEN,
+        quiet_hours: bodies.QuietHoursBody | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.RecurringAnswer:
+    ) -> models.Recurring:
         """Changes the message or the schedule, until it has finished.
 
         Arguments:
@@ -6732,7 +6742,7 @@ class RecurringResource:
                 "quiet_hours": quiet_hours,
             }
         )
-        return self._caller.json(call, models.RecurringAnswer.from_data)
+        return self._caller.json(call, models.Recurring.from_data)
 
     def cancel(
         self,
@@ -6760,7 +6770,7 @@ class RecurringResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RecurringAnswer:
+    ) -> models.Recurring:
         """Pauses it. Runs due meanwhile are skipped.
 
         Arguments:
@@ -6775,7 +6785,7 @@ class RecurringResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.RecurringAnswer.from_data)
+        return self._caller.json(call, models.Recurring.from_data)
 
     def resume(
         self,
@@ -6783,7 +6793,7 @@ class RecurringResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RecurringAnswer:
+    ) -> models.Recurring:
         """Resumes it with the next run from now.
 
         Arguments:
@@ -6798,7 +6808,7 @@ class RecurringResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.RecurringAnswer.from_data)
+        return self._caller.json(call, models.Recurring.from_data)
 
 
 class WebhooksDeliveriesResource:
@@ -6812,11 +6822,11 @@ class WebhooksDeliveriesResource:
         webhook_id: str,
         *,
         limit: int | None = None,
-        status: Literal["pending", "delivered", "failed", "cancelled"] | None = None,
+        status: Literal["queued", "delivered", "failed", "cancelled"] | None = None,
         event: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.DeliveryAnswer]:
+    ) -> Paginator[models.Delivery]:
         """Lists the deliveries of a webhook, newest first, with every attempt and its response.
 
         Arguments:
@@ -6838,7 +6848,7 @@ class WebhooksDeliveriesResource:
                 "event": event,
             },
         )
-        decode = models.DeliveryAnswer.from_data
+        decode = models.Delivery.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -6846,7 +6856,7 @@ class WebhooksDeliveriesResource:
         delivery_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.DeliveryAnswer:
+    ) -> models.Delivery:
         """Shows one delivery, with every attempt and its response.
 
         Arguments:
@@ -6860,7 +6870,7 @@ class WebhooksDeliveriesResource:
             f"/v1/webhooks/deliveries/{segment(delivery_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.DeliveryAnswer.from_data)
+        return self._caller.json(call, models.Delivery.from_data)
 
     def redeliver(
         self,
@@ -6868,7 +6878,7 @@ class WebhooksDeliveriesResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.DeliveryAnswer:
+    ) -> models.Delivery:
         """Redelivers a delivery; one that waits for a retry is attempted at once.
 
         It has the same delivery id and body and a new signature, and starts the retry schedule again.
@@ -6886,7 +6896,7 @@ class WebhooksDeliveriesResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.DeliveryAnswer.from_data)
+        return self._caller.json(call, models.Delivery.from_data)
 
 
 class WebhooksResource:
@@ -6904,7 +6914,7 @@ class WebhooksResource:
         description: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.NewWebhookAnswer:
+    ) -> models.NewWebhook:
         """Creates a webhook and returns its signing secret, once.
 
         Arguments:
@@ -6928,7 +6938,7 @@ class WebhooksResource:
                 "description": description,
             }
         )
-        return self._caller.json(call, models.NewWebhookAnswer.from_data)
+        return self._caller.json(call, models.NewWebhook.from_data)
 
     def list(
         self,
@@ -6936,7 +6946,7 @@ class WebhooksResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.WebhookAnswer]:
+    ) -> Paginator[models.Webhook]:
         """Lists the project's webhooks, newest first.
 
         Arguments:
@@ -6953,7 +6963,7 @@ class WebhooksResource:
                 "cursor": cursor,
             },
         )
-        decode = models.WebhookAnswer.from_data
+        decode = models.Webhook.from_data
         return Paginator(self._caller, call, decode)
 
     def get(
@@ -6961,7 +6971,7 @@ class WebhooksResource:
         webhook_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.WebhookAnswer:
+    ) -> models.Webhook:
         """Shows one webhook, without its secret.
 
         Arguments:
@@ -6974,7 +6984,7 @@ class WebhooksResource:
             f"/v1/webhooks/{segment(webhook_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.WebhookAnswer.from_data)
+        return self._caller.json(call, models.Webhook.from_data)
 
     def update(
         self,
@@ -6985,16 +6995,16 @@ class WebhooksResource:
         description: str | NotGiven | None = NOT_GIVEN,
         status: Literal["active", "disabled"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.WebhookAnswer:
-        """Changes a webhook. Disabling it cancels pending deliveries.
+    ) -> models.Webhook:
+        """Changes a webhook. Disabling it cancels queued deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
             url: Where events are POSTed to.
             events: Names of the events that it receives; empty for all.
             description: Your own note on it; null for none.
-            status: `disabled` to receive nothing, which cancels pending deliveries; `active` to
-                receive again.
+            status: `disabled` to receive nothing, which cancels queued deliveries; `active` to receive
+                again.
 
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
@@ -7011,7 +7021,7 @@ class WebhooksResource:
                 "status": status,
             }
         )
-        return self._caller.json(call, models.WebhookAnswer.from_data)
+        return self._caller.json(call, models.Webhook.from_data)
 
     def delete(
         self,
@@ -7019,7 +7029,7 @@ class WebhooksResource:
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Deletes a webhook and its secret, and cancels pending deliveries.
+        """Deletes a webhook and its secret, and cancels queued deliveries.
 
         Arguments:
             webhook_id: The webhook's id.
@@ -7039,8 +7049,9 @@ class WebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RotatedSecretAnswer:
-        """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
+    ) -> models.RotatedSecret:
+        """Rotates the signing secret; the new one is returned once. The previous one also signs for 24
+        hours.
 
         Arguments:
             webhook_id: The webhook's id.
@@ -7054,7 +7065,7 @@ class WebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.RotatedSecretAnswer.from_data)
+        return self._caller.json(call, models.RotatedSecret.from_data)
 
     def send_test(
         self,
@@ -7062,7 +7073,7 @@ class WebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.DeliveryAnswer:
+    ) -> models.Delivery:
         """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
         It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
@@ -7079,7 +7090,7 @@ class WebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.DeliveryAnswer.from_data)
+        return self._caller.json(call, models.Delivery.from_data)
 
     def replay(
         self,
@@ -7089,7 +7100,7 @@ class WebhooksResource:
         include_delivered: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ReplayAnswer:
+    ) -> models.Replay:
         """Redelivers events since a time that were not delivered.
 
         Events to which the webhook subscribes now and that had no delivery get one; deliveries that
@@ -7118,7 +7129,7 @@ class WebhooksResource:
                 "include_delivered": include_delivered,
             }
         )
-        return self._caller.json(call, models.ReplayAnswer.from_data)
+        return self._caller.json(call, models.Replay.from_data)
 
 
 class Resources:

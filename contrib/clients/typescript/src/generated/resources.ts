@@ -9,31 +9,28 @@ import { type PostOptions, type RequestOptions, segment, type Transport } from "
 import type {
   AddMemberBody,
   AddSubscriberBody,
-  AgentAnswer,
+  Agent,
   AgentList,
   AssignBody,
-  BatchAnswer,
+  Batch,
   BatchBody,
-  BatchStatusAnswer,
-  BillingAnswer,
+  BatchStatus,
+  Billing,
   BlockBody,
-  BlockedAnswer,
-  BrandingAnswer,
+  Blocked,
+  Branding,
   BrandingBody,
+  Broadcast,
   BroadcastAccepted,
-  BroadcastAnswer,
   BroadcastBody,
   BroadcastChannels,
   BroadcastTestBody,
   BroadcastVariants,
-  BulkActionAnswer,
+  BulkAction,
   BulkActionBody,
-  CannedAnswerAnswer,
-  ChannelCheckAnswer,
-  ChannelRequestAnswer,
-  ClientAnswer,
-  ClientBody,
-  ClientChange,
+  CannedAnswer,
+  ChannelCheck,
+  ChannelRequest,
   ConfirmBody,
   ConsentBody,
   CreateCannedBody,
@@ -42,108 +39,111 @@ import type {
   CreateDripBody,
   CreateFormBody,
   CreateGatewayBody,
+  CreateOidcClientBody,
   CreatePermissionBody,
   CreateRouteBody,
   CreateTemplateBody,
   CreateWebhookBody,
   CustomerReplyBody,
-  DaysAnswer,
-  DeliveryAnswer,
+  Days,
+  Delivery,
   DeskSettings,
-  DeskSettingsAnswer,
-  DripAnswer,
+  Drip,
   EditBody,
   EnrollBody,
-  EnrollmentAnswer,
-  EntryAnswer,
-  FileAnswer,
-  FormAnswer,
-  GatewayAnswer,
-  GatewayMessageAnswer,
-  GatewayUrlAnswer,
-  HoursAnswer,
+  Enrollment,
+  Entry,
+  File,
+  Form,
+  Gateway,
+  GatewayMessage,
+  GatewayUrl,
+  Hours,
   HoursBody,
-  ImportAnswer,
-  LinkAnswer,
+  Import,
+  Link,
   LinkBody,
-  MemberAnswer,
+  Member,
   MemberLinkBody,
   MergeBody,
   MergePeopleBody,
-  MessageAnswer,
-  MiniAppAnswer,
+  Message,
+  MiniApp,
   MiniAppBody,
-  NewClientAnswer,
-  NewGatewayAnswer,
-  NewRegistrationTokenAnswer,
-  NewWebhookAnswer,
+  NewGateway,
+  NewOidcClient,
+  NewRegistrationToken,
+  NewWebhook,
+  OidcClient,
   OpenTicketBody,
-  OtpAnswer,
+  Otp,
   OtpResultBody,
-  OwnChannelAnswer,
-  PermissionAnswer,
-  PersonAnswer,
-  PersonalDataAnswer,
-  PreviewAnswer,
+  OwnChannel,
+  Permission,
+  Person,
+  PersonalData,
+  Preview,
   PreviewBody,
   PriorityBody,
-  ProjectAnswer,
+  Project,
   ProjectBody,
+  ProjectTag,
   Reason,
-  RecipientAnswer,
-  RecurringAnswer,
+  Recipient,
+  Recurring,
   RecurringBody,
-  RegistrationTokenAnswer,
+  RegistrationToken,
   RegistrationTokenBody,
-  ReplayAnswer,
+  Replay,
   ReplayBody,
-  ReplyAnswer,
+  Reply,
   ReplyBody,
-  RequestOtpAnswer,
+  RequestOtp,
   RequestOtpBody,
-  RotatedSecretAnswer,
-  RouteAnswer,
-  ScheduledAnswer,
+  RotatedSecret,
+  Route,
+  Scheduled,
   ScheduledBody,
-  SecretAnswer,
-  SecretList,
-  SendAnswer,
+  Secret,
+  SecretEntry,
+  Send,
   SendBody,
-  SendOtpAnswer,
+  SendOtp,
   SendOtpBody,
-  SessionAnswer,
+  Session,
   SessionBody,
-  ShelvedItemAnswer,
+  SessionStatus,
+  ShelvedItem,
   SkippedReason,
-  SlaAnswer,
+  Sla,
   SlaBody,
   SnoozeBody,
   SplitPersonBody,
-  StaticLinkAnswer,
+  StaticLink,
   StaticLinkBody,
   StaticLinkChange,
-  StatsAnswer,
-  StatusAnswer,
+  Stats,
   StatusBody,
-  SubmissionAnswer,
-  SubscriberAnswer,
-  TagAnswer,
+  Submission,
+  Subscriber,
   TagBody,
-  TakenAnswer,
-  TemplateAnswer,
-  TicketAnswer,
-  TicketBulkActionAnswer,
+  Taken,
+  Template,
+  Ticket,
+  TicketBulkAction,
   TicketBulkActionBody,
   TicketTagsBody,
-  TrackAnswer,
+  Track,
   TrackBody,
   UpdateAgentBody,
   UpdateCannedBody,
   UpdateChannelBody,
+  UpdateDeskSettingsBody,
   UpdateDripBody,
   UpdateFormBody,
   UpdateGatewayBody,
   UpdateMemberBody,
+  UpdateOidcClientBody,
   UpdatePermissionBody,
   UpdateRecurringBody,
   UpdateRouteBody,
@@ -151,14 +151,14 @@ import type {
   UpdateSubscriberBody,
   UpdateTemplateBody,
   UpdateWebhookBody,
-  VerifyAnswer,
+  Verify,
   VerifyBody,
-  VerifyOtpAnswer,
+  VerifyOtp,
   VerifyOtpBody,
   ViewBody,
   ViewerList,
-  WebhookAnswer,
-  WholeTicketAnswer,
+  Webhook,
+  WholeTicket,
   WinnerBody,
 } from "./types.js";
 
@@ -579,6 +579,14 @@ export interface ListOidcClientsQuery {
   cursor?: string | null | undefined;
 }
 
+/** The query of `oidc.clients.secrets.list`. */
+export interface ListOidcClientSecretsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
 /** The query of `oidc.registration_tokens.list`. */
 export interface ListOidcRegistrationTokensQuery {
   /** Entries per page. */
@@ -622,7 +630,7 @@ export interface ListWebhookDeliveriesQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only deliveries with this status. */
-  status?: "pending" | "delivered" | "failed" | "cancelled" | null | undefined;
+  status?: "queued" | "delivered" | "failed" | "cancelled" | null | undefined;
   /** Only deliveries of this event. */
   event?: string | null | undefined;
 }
@@ -634,12 +642,12 @@ export class ProjectBrandingResource extends Resource {
    *
    * `GET /v1/project/branding`
    */
-  get(options?: RequestOptions): Promise<BrandingAnswer> {
+  get(options?: RequestOptions): Promise<Branding> {
     const call = {
       method: "GET",
       path: "/v1/project/branding",
     };
-    return this.transport.json<BrandingAnswer>(call, options);
+    return this.transport.json<Branding>(call, options);
   }
 
   /**
@@ -651,13 +659,13 @@ export class ProjectBrandingResource extends Resource {
   update(
     body: BrandingBody = {},
     options?: RequestOptions,
-  ): Promise<BrandingAnswer> {
+  ): Promise<Branding> {
     const call = {
       method: "PATCH",
       path: "/v1/project/branding",
       body,
     };
-    return this.transport.json<BrandingAnswer>(call, options);
+    return this.transport.json<Branding>(call, options);
   }
 
   /**
@@ -671,14 +679,14 @@ export class ProjectBrandingResource extends Resource {
   async setLogo(
     file: FileContent,
     options?: UploadOptions,
-  ): Promise<BrandingAnswer> {
+  ): Promise<Branding> {
     const call = {
       method: "POST",
       path: "/v1/project/branding/logo",
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<BrandingAnswer>(call, options);
+    return this.transport.json<Branding>(call, options);
   }
 
   /**
@@ -709,12 +717,12 @@ export class ProjectResource extends Resource {
    *
    * `GET /v1/project`
    */
-  get(options?: RequestOptions): Promise<ProjectAnswer> {
+  get(options?: RequestOptions): Promise<Project> {
     const call = {
       method: "GET",
       path: "/v1/project",
     };
-    return this.transport.json<ProjectAnswer>(call, options);
+    return this.transport.json<Project>(call, options);
   }
 
   /**
@@ -725,13 +733,13 @@ export class ProjectResource extends Resource {
   update(
     body: ProjectBody = {},
     options?: RequestOptions,
-  ): Promise<ProjectAnswer> {
+  ): Promise<Project> {
     const call = {
       method: "PATCH",
       path: "/v1/project",
       body,
     };
-    return this.transport.json<ProjectAnswer>(call, options);
+    return this.transport.json<Project>(call, options);
   }
 }
 
@@ -745,13 +753,13 @@ export class ChannelsRequestsResource extends Resource {
   list(
     query: ListChannelRequestsQuery = {},
     options?: RequestOptions,
-  ): Paginator<ChannelRequestAnswer> {
+  ): Paginator<ChannelRequest> {
     const call = {
       method: "GET",
       path: "/v1/channel-requests",
       query,
     };
-    return this.transport.list<ChannelRequestAnswer>(call, options);
+    return this.transport.list<ChannelRequest>(call, options);
   }
 
   /**
@@ -765,14 +773,14 @@ export class ChannelsRequestsResource extends Resource {
   create(
     body: CreateChannelRequestBody,
     options?: PostOptions,
-  ): Promise<ChannelRequestAnswer> {
+  ): Promise<ChannelRequest> {
     const call = {
       method: "POST",
       path: "/v1/channel-requests",
       body,
       keyed: true,
     };
-    return this.transport.json<ChannelRequestAnswer>(call, options);
+    return this.transport.json<ChannelRequest>(call, options);
   }
 
   /**
@@ -783,12 +791,12 @@ export class ChannelsRequestsResource extends Resource {
   get(
     channelRequestId: string,
     options?: RequestOptions,
-  ): Promise<ChannelRequestAnswer> {
+  ): Promise<ChannelRequest> {
     const call = {
       method: "GET",
       path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}`,
     };
-    return this.transport.json<ChannelRequestAnswer>(call, options);
+    return this.transport.json<ChannelRequest>(call, options);
   }
 
   /**
@@ -800,13 +808,13 @@ export class ChannelsRequestsResource extends Resource {
   cancel(
     channelRequestId: string,
     options?: PostOptions,
-  ): Promise<ChannelRequestAnswer> {
+  ): Promise<ChannelRequest> {
     const call = {
       method: "POST",
       path: `/v1/channel-requests/${segment(channelRequestId, "channelRequestId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<ChannelRequestAnswer>(call, options);
+    return this.transport.json<ChannelRequest>(call, options);
   }
 }
 
@@ -821,13 +829,13 @@ export class ChannelsShelfResource extends Resource {
     key: string,
     query: ListShelfQuery = {},
     options?: RequestOptions,
-  ): Paginator<ShelvedItemAnswer> {
+  ): Paginator<ShelvedItem> {
     const call = {
       method: "GET",
       path: `/v1/channels/${segment(key, "key")}/shelf`,
       query,
     };
-    return this.transport.list<ShelvedItemAnswer>(call, options);
+    return this.transport.list<ShelvedItem>(call, options);
   }
 
   /**
@@ -858,13 +866,13 @@ export class ChannelsShelfResource extends Resource {
     key: string,
     itemId: string,
     options?: PostOptions,
-  ): Promise<TakenAnswer> {
+  ): Promise<Taken> {
     const call = {
       method: "POST",
       path: `/v1/channels/${segment(key, "key")}/shelf/${segment(itemId, "itemId")}/take`,
       keyed: true,
     };
-    return this.transport.json<TakenAnswer>(call, options);
+    return this.transport.json<Taken>(call, options);
   }
 
   /**
@@ -905,13 +913,13 @@ export class ChannelsResource extends Resource {
   list(
     query: ListChannelsQuery = {},
     options?: RequestOptions,
-  ): Paginator<OwnChannelAnswer> {
+  ): Paginator<OwnChannel> {
     const call = {
       method: "GET",
       path: "/v1/channels",
       query,
     };
-    return this.transport.list<OwnChannelAnswer>(call, options);
+    return this.transport.list<OwnChannel>(call, options);
   }
 
   /**
@@ -923,14 +931,14 @@ export class ChannelsResource extends Resource {
   create(
     body: CreateChannelBody,
     options?: PostOptions,
-  ): Promise<OwnChannelAnswer> {
+  ): Promise<OwnChannel> {
     const call = {
       method: "POST",
       path: "/v1/channels",
       body,
       keyed: true,
     };
-    return this.transport.json<OwnChannelAnswer>(call, options);
+    return this.transport.json<OwnChannel>(call, options);
   }
 
   /**
@@ -941,12 +949,12 @@ export class ChannelsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<OwnChannelAnswer> {
+  ): Promise<OwnChannel> {
     const call = {
       method: "GET",
       path: `/v1/channels/${segment(key, "key")}`,
     };
-    return this.transport.json<OwnChannelAnswer>(call, options);
+    return this.transport.json<OwnChannel>(call, options);
   }
 
   /**
@@ -958,13 +966,13 @@ export class ChannelsResource extends Resource {
     key: string,
     body: UpdateChannelBody,
     options?: RequestOptions,
-  ): Promise<OwnChannelAnswer> {
+  ): Promise<OwnChannel> {
     const call = {
       method: "PATCH",
       path: `/v1/channels/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<OwnChannelAnswer>(call, options);
+    return this.transport.json<OwnChannel>(call, options);
   }
 
   /**
@@ -993,13 +1001,13 @@ export class ChannelsResource extends Resource {
   check(
     key: string,
     options?: PostOptions,
-  ): Promise<ChannelCheckAnswer> {
+  ): Promise<ChannelCheck> {
     const call = {
       method: "POST",
       path: `/v1/channels/${segment(key, "key")}/check`,
       keyed: true,
     };
-    return this.transport.json<ChannelCheckAnswer>(call, options);
+    return this.transport.json<ChannelCheck>(call, options);
   }
 }
 
@@ -1013,13 +1021,13 @@ export class SubscribersResource extends Resource {
   list(
     query: ListSubscribersQuery = {},
     options?: RequestOptions,
-  ): Paginator<SubscriberAnswer> {
+  ): Paginator<Subscriber> {
     const call = {
       method: "GET",
       path: "/v1/subscribers",
       query,
     };
-    return this.transport.list<SubscriberAnswer>(call, options);
+    return this.transport.list<Subscriber>(call, options);
   }
 
   /**
@@ -1032,14 +1040,14 @@ export class SubscribersResource extends Resource {
   add(
     body: AddSubscriberBody,
     options?: PostOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "POST",
       path: "/v1/subscribers",
       body,
       keyed: true,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1050,12 +1058,12 @@ export class SubscribersResource extends Resource {
   get(
     subscriberId: string,
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "GET",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}`,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1068,13 +1076,13 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     body: UpdateSubscriberBody = {},
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "PATCH",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}`,
       body,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1107,14 +1115,14 @@ export class SubscribersResource extends Resource {
   createLink(
     body: LinkBody = {},
     options?: PostOptions,
-  ): Promise<LinkAnswer> {
+  ): Promise<Link> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/links",
       body,
       keyed: true,
     };
-    return this.transport.json<LinkAnswer>(call, options);
+    return this.transport.json<Link>(call, options);
   }
 
   /**
@@ -1127,12 +1135,12 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     key: string,
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "PUT",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1163,12 +1171,12 @@ export class SubscribersResource extends Resource {
     subscriberId: string,
     key: string,
     options?: RequestOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "PUT",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/permissions/${segment(key, "key")}`,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1199,13 +1207,13 @@ export class SubscribersResource extends Resource {
   subscribeAgain(
     subscriberId: string,
     options?: PostOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/${segment(subscriberId, "subscriberId")}/subscribe`,
       keyed: true,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1218,14 +1226,14 @@ export class SubscribersResource extends Resource {
   subscribeInMiniApp(
     body: MiniAppBody,
     options?: PostOptions,
-  ): Promise<MiniAppAnswer> {
+  ): Promise<MiniApp> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/mini-app",
       body,
       keyed: true,
     };
-    return this.transport.json<MiniAppAnswer>(call, options);
+    return this.transport.json<MiniApp>(call, options);
   }
 
   /**
@@ -1257,14 +1265,14 @@ export class SubscribersResource extends Resource {
   startBulkAction(
     body: BulkActionBody,
     options?: PostOptions,
-  ): Promise<BulkActionAnswer> {
+  ): Promise<BulkAction> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<BulkActionAnswer>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
@@ -1275,13 +1283,13 @@ export class SubscribersResource extends Resource {
   listBulkActions(
     query: ListBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<BulkActionAnswer> {
+  ): Paginator<BulkAction> {
     const call = {
       method: "GET",
       path: "/v1/subscribers/bulk-actions",
       query,
     };
-    return this.transport.list<BulkActionAnswer>(call, options);
+    return this.transport.list<BulkAction>(call, options);
   }
 
   /**
@@ -1292,12 +1300,12 @@ export class SubscribersResource extends Resource {
   getBulkAction(
     bulkActionId: string,
     options?: RequestOptions,
-  ): Promise<BulkActionAnswer> {
+  ): Promise<BulkAction> {
     const call = {
       method: "GET",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
     };
-    return this.transport.json<BulkActionAnswer>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
@@ -1310,14 +1318,14 @@ export class SubscribersResource extends Resource {
     bulkActionId: string,
     body: ConfirmBody,
     options?: PostOptions,
-  ): Promise<BulkActionAnswer> {
+  ): Promise<BulkAction> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/confirm`,
       body,
       keyed: true,
     };
-    return this.transport.json<BulkActionAnswer>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
@@ -1329,13 +1337,13 @@ export class SubscribersResource extends Resource {
   cancelBulkAction(
     bulkActionId: string,
     options?: PostOptions,
-  ): Promise<BulkActionAnswer> {
+  ): Promise<BulkAction> {
     const call = {
       method: "POST",
       path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<BulkActionAnswer>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 }
 
@@ -1349,13 +1357,13 @@ export class TagsResource extends Resource {
   list(
     query: ListTagsQuery = {},
     options?: RequestOptions,
-  ): Paginator<TagAnswer> {
+  ): Paginator<ProjectTag> {
     const call = {
       method: "GET",
       path: "/v1/tags",
       query,
     };
-    return this.transport.list<TagAnswer>(call, options);
+    return this.transport.list<ProjectTag>(call, options);
   }
 
   /**
@@ -1367,14 +1375,14 @@ export class TagsResource extends Resource {
   create(
     body: TagBody,
     options?: PostOptions,
-  ): Promise<TagAnswer> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "POST",
       path: "/v1/tags",
       body,
       keyed: true,
     };
-    return this.transport.json<TagAnswer>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -1385,12 +1393,12 @@ export class TagsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<TagAnswer> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "GET",
       path: `/v1/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<TagAnswer>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -1402,13 +1410,13 @@ export class TagsResource extends Resource {
     key: string,
     body: TagBody,
     options?: RequestOptions,
-  ): Promise<TagAnswer> {
+  ): Promise<ProjectTag> {
     const call = {
       method: "PATCH",
       path: `/v1/tags/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<TagAnswer>(call, options);
+    return this.transport.json<ProjectTag>(call, options);
   }
 
   /**
@@ -1438,13 +1446,13 @@ export class PermissionsResource extends Resource {
   list(
     query: ListPermissionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<PermissionAnswer> {
+  ): Paginator<Permission> {
     const call = {
       method: "GET",
       path: "/v1/permissions",
       query,
     };
-    return this.transport.list<PermissionAnswer>(call, options);
+    return this.transport.list<Permission>(call, options);
   }
 
   /**
@@ -1456,14 +1464,14 @@ export class PermissionsResource extends Resource {
   create(
     body: CreatePermissionBody,
     options?: PostOptions,
-  ): Promise<PermissionAnswer> {
+  ): Promise<Permission> {
     const call = {
       method: "POST",
       path: "/v1/permissions",
       body,
       keyed: true,
     };
-    return this.transport.json<PermissionAnswer>(call, options);
+    return this.transport.json<Permission>(call, options);
   }
 
   /**
@@ -1474,12 +1482,12 @@ export class PermissionsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<PermissionAnswer> {
+  ): Promise<Permission> {
     const call = {
       method: "GET",
       path: `/v1/permissions/${segment(key, "key")}`,
     };
-    return this.transport.json<PermissionAnswer>(call, options);
+    return this.transport.json<Permission>(call, options);
   }
 
   /**
@@ -1491,13 +1499,13 @@ export class PermissionsResource extends Resource {
     key: string,
     body: UpdatePermissionBody = {},
     options?: RequestOptions,
-  ): Promise<PermissionAnswer> {
+  ): Promise<Permission> {
     const call = {
       method: "PATCH",
       path: `/v1/permissions/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<PermissionAnswer>(call, options);
+    return this.transport.json<Permission>(call, options);
   }
 
   /**
@@ -1528,13 +1536,13 @@ export class PeopleResource extends Resource {
   list(
     query: ListPeopleQuery = {},
     options?: RequestOptions,
-  ): Paginator<PersonAnswer> {
+  ): Paginator<Person> {
     const call = {
       method: "GET",
       path: "/v1/people",
       query,
     };
-    return this.transport.list<PersonAnswer>(call, options);
+    return this.transport.list<Person>(call, options);
   }
 
   /**
@@ -1545,13 +1553,13 @@ export class PeopleResource extends Resource {
   get(
     query: GetPersonQuery,
     options?: RequestOptions,
-  ): Promise<PersonAnswer> {
+  ): Promise<Person> {
     const call = {
       method: "GET",
       path: "/v1/people/lookup",
       query,
     };
-    return this.transport.json<PersonAnswer>(call, options);
+    return this.transport.json<Person>(call, options);
   }
 
   /**
@@ -1563,14 +1571,14 @@ export class PeopleResource extends Resource {
   setConsent(
     body: ConsentBody,
     options?: PostOptions,
-  ): Promise<PersonAnswer> {
+  ): Promise<Person> {
     const call = {
       method: "POST",
       path: "/v1/people/consent",
       body,
       keyed: true,
     };
-    return this.transport.json<PersonAnswer>(call, options);
+    return this.transport.json<Person>(call, options);
   }
 
   /**
@@ -1583,14 +1591,14 @@ export class PeopleResource extends Resource {
   merge(
     body: MergePeopleBody,
     options?: PostOptions,
-  ): Promise<PersonAnswer> {
+  ): Promise<Person> {
     const call = {
       method: "POST",
       path: "/v1/people/merge",
       body,
       keyed: true,
     };
-    return this.transport.json<PersonAnswer>(call, options);
+    return this.transport.json<Person>(call, options);
   }
 
   /**
@@ -1602,14 +1610,14 @@ export class PeopleResource extends Resource {
   split(
     body: SplitPersonBody,
     options?: PostOptions,
-  ): Promise<SubscriberAnswer> {
+  ): Promise<Subscriber> {
     const call = {
       method: "POST",
       path: "/v1/people/split",
       body,
       keyed: true,
     };
-    return this.transport.json<SubscriberAnswer>(call, options);
+    return this.transport.json<Subscriber>(call, options);
   }
 
   /**
@@ -1625,7 +1633,7 @@ export class PeopleResource extends Resource {
     file: FileContent,
     query: StartPeopleImportQuery = {},
     options?: UploadOptions,
-  ): Promise<ImportAnswer> {
+  ): Promise<Import> {
     const call = {
       method: "POST",
       path: "/v1/people/imports",
@@ -1633,7 +1641,7 @@ export class PeopleResource extends Resource {
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<ImportAnswer>(call, options);
+    return this.transport.json<Import>(call, options);
   }
 
   /**
@@ -1644,13 +1652,13 @@ export class PeopleResource extends Resource {
   listImports(
     query: ListPeopleImportsQuery = {},
     options?: RequestOptions,
-  ): Paginator<ImportAnswer> {
+  ): Paginator<Import> {
     const call = {
       method: "GET",
       path: "/v1/people/imports",
       query,
     };
-    return this.transport.list<ImportAnswer>(call, options);
+    return this.transport.list<Import>(call, options);
   }
 
   /**
@@ -1661,12 +1669,12 @@ export class PeopleResource extends Resource {
   getImport(
     importId: string,
     options?: RequestOptions,
-  ): Promise<ImportAnswer> {
+  ): Promise<Import> {
     const call = {
       method: "GET",
       path: `/v1/people/imports/${segment(importId, "importId")}`,
     };
-    return this.transport.json<ImportAnswer>(call, options);
+    return this.transport.json<Import>(call, options);
   }
 
   /**
@@ -1694,13 +1702,13 @@ export class PeopleResource extends Resource {
   cancelImport(
     importId: string,
     options?: PostOptions,
-  ): Promise<ImportAnswer> {
+  ): Promise<Import> {
     const call = {
       method: "POST",
       path: `/v1/people/imports/${segment(importId, "importId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<ImportAnswer>(call, options);
+    return this.transport.json<Import>(call, options);
   }
 
   /**
@@ -1714,13 +1722,13 @@ export class PeopleResource extends Resource {
   export(
     query: ExportPersonalDataQuery = {},
     options?: RequestOptions,
-  ): Promise<PersonalDataAnswer> {
+  ): Promise<PersonalData> {
     const call = {
       method: "GET",
       path: "/v1/people/export",
       query,
     };
-    return this.transport.json<PersonalDataAnswer>(call, options);
+    return this.transport.json<PersonalData>(call, options);
   }
 }
 
@@ -1736,14 +1744,14 @@ export class MessagesResource extends Resource {
   send(
     body: SendBody = {},
     options?: PostOptions,
-  ): Promise<SendAnswer> {
+  ): Promise<Send> {
     const call = {
       method: "POST",
       path: "/v1/send",
       body,
       keyed: true,
     };
-    return this.transport.json<SendAnswer>(call, options);
+    return this.transport.json<Send>(call, options);
   }
 
   /**
@@ -1754,13 +1762,13 @@ export class MessagesResource extends Resource {
   list(
     query: ListMessagesQuery = {},
     options?: RequestOptions,
-  ): Paginator<MessageAnswer> {
+  ): Paginator<Message> {
     const call = {
       method: "GET",
       path: "/v1/messages",
       query,
     };
-    return this.transport.list<MessageAnswer>(call, options);
+    return this.transport.list<Message>(call, options);
   }
 
   /**
@@ -1771,12 +1779,12 @@ export class MessagesResource extends Resource {
   get(
     messageId: string,
     options?: RequestOptions,
-  ): Promise<MessageAnswer> {
+  ): Promise<Message> {
     const call = {
       method: "GET",
       path: `/v1/messages/${segment(messageId, "messageId")}`,
     };
-    return this.transport.json<MessageAnswer>(call, options);
+    return this.transport.json<Message>(call, options);
   }
 
   /**
@@ -1789,12 +1797,12 @@ export class MessagesResource extends Resource {
   delete(
     messageId: string,
     options?: RequestOptions,
-  ): Promise<MessageAnswer> {
+  ): Promise<Message> {
     const call = {
       method: "DELETE",
       path: `/v1/messages/${segment(messageId, "messageId")}`,
     };
-    return this.transport.json<MessageAnswer>(call, options);
+    return this.transport.json<Message>(call, options);
   }
 
   /**
@@ -1808,14 +1816,14 @@ export class MessagesResource extends Resource {
     messageId: string,
     body: EditBody = {},
     options?: PostOptions,
-  ): Promise<MessageAnswer> {
+  ): Promise<Message> {
     const call = {
       method: "POST",
       path: `/v1/messages/${segment(messageId, "messageId")}/edit`,
       body,
       keyed: true,
     };
-    return this.transport.json<MessageAnswer>(call, options);
+    return this.transport.json<Message>(call, options);
   }
 
   /**
@@ -1829,14 +1837,14 @@ export class MessagesResource extends Resource {
   sendBatch(
     body: BatchBody,
     options?: PostOptions,
-  ): Promise<BatchAnswer> {
+  ): Promise<Batch> {
     const call = {
       method: "POST",
       path: "/v1/send/batch",
       body,
       keyed: true,
     };
-    return this.transport.json<BatchAnswer>(call, options);
+    return this.transport.json<Batch>(call, options);
   }
 
   /**
@@ -1847,12 +1855,12 @@ export class MessagesResource extends Resource {
   getBatch(
     batchId: string,
     options?: RequestOptions,
-  ): Promise<BatchStatusAnswer> {
+  ): Promise<BatchStatus> {
     const call = {
       method: "GET",
       path: `/v1/batches/${segment(batchId, "batchId")}`,
     };
-    return this.transport.json<BatchStatusAnswer>(call, options);
+    return this.transport.json<BatchStatus>(call, options);
   }
 }
 
@@ -1866,13 +1874,13 @@ export class TemplatesResource extends Resource {
   list(
     query: ListTemplatesQuery = {},
     options?: RequestOptions,
-  ): Paginator<TemplateAnswer> {
+  ): Paginator<Template> {
     const call = {
       method: "GET",
       path: "/v1/templates",
       query,
     };
-    return this.transport.list<TemplateAnswer>(call, options);
+    return this.transport.list<Template>(call, options);
   }
 
   /**
@@ -1885,14 +1893,14 @@ export class TemplatesResource extends Resource {
   create(
     body: CreateTemplateBody,
     options?: PostOptions,
-  ): Promise<TemplateAnswer> {
+  ): Promise<Template> {
     const call = {
       method: "POST",
       path: "/v1/templates",
       body,
       keyed: true,
     };
-    return this.transport.json<TemplateAnswer>(call, options);
+    return this.transport.json<Template>(call, options);
   }
 
   /**
@@ -1903,12 +1911,12 @@ export class TemplatesResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<TemplateAnswer> {
+  ): Promise<Template> {
     const call = {
       method: "GET",
       path: `/v1/templates/${segment(key, "key")}`,
     };
-    return this.transport.json<TemplateAnswer>(call, options);
+    return this.transport.json<Template>(call, options);
   }
 
   /**
@@ -1920,13 +1928,13 @@ export class TemplatesResource extends Resource {
     key: string,
     body: UpdateTemplateBody = {},
     options?: RequestOptions,
-  ): Promise<TemplateAnswer> {
+  ): Promise<Template> {
     const call = {
       method: "PATCH",
       path: `/v1/templates/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<TemplateAnswer>(call, options);
+    return this.transport.json<Template>(call, options);
   }
 
   /**
@@ -1955,14 +1963,14 @@ export class TemplatesResource extends Resource {
     key: string,
     body: PreviewBody = {},
     options?: PostOptions,
-  ): Promise<PreviewAnswer> {
+  ): Promise<Preview> {
     const call = {
       method: "POST",
       path: `/v1/templates/${segment(key, "key")}/preview`,
       body,
       keyed: true,
     };
-    return this.transport.json<PreviewAnswer>(call, options);
+    return this.transport.json<Preview>(call, options);
   }
 }
 
@@ -1976,13 +1984,13 @@ export class RoutesResource extends Resource {
   list(
     query: ListRoutesQuery = {},
     options?: RequestOptions,
-  ): Paginator<RouteAnswer> {
+  ): Paginator<Route> {
     const call = {
       method: "GET",
       path: "/v1/routes",
       query,
     };
-    return this.transport.list<RouteAnswer>(call, options);
+    return this.transport.list<Route>(call, options);
   }
 
   /**
@@ -1995,14 +2003,14 @@ export class RoutesResource extends Resource {
   create(
     body: CreateRouteBody,
     options?: PostOptions,
-  ): Promise<RouteAnswer> {
+  ): Promise<Route> {
     const call = {
       method: "POST",
       path: "/v1/routes",
       body,
       keyed: true,
     };
-    return this.transport.json<RouteAnswer>(call, options);
+    return this.transport.json<Route>(call, options);
   }
 
   /**
@@ -2013,12 +2021,12 @@ export class RoutesResource extends Resource {
   get(
     routeId: string,
     options?: RequestOptions,
-  ): Promise<RouteAnswer> {
+  ): Promise<Route> {
     const call = {
       method: "GET",
       path: `/v1/routes/${segment(routeId, "routeId")}`,
     };
-    return this.transport.json<RouteAnswer>(call, options);
+    return this.transport.json<Route>(call, options);
   }
 
   /**
@@ -2031,13 +2039,13 @@ export class RoutesResource extends Resource {
     routeId: string,
     body: UpdateRouteBody = {},
     options?: RequestOptions,
-  ): Promise<RouteAnswer> {
+  ): Promise<Route> {
     const call = {
       method: "PATCH",
       path: `/v1/routes/${segment(routeId, "routeId")}`,
       body,
     };
-    return this.transport.json<RouteAnswer>(call, options);
+    return this.transport.json<Route>(call, options);
   }
 
   /**
@@ -2072,7 +2080,7 @@ export class FilesResource extends Resource {
     file: FileContent,
     query: UploadFileQuery = {},
     options?: UploadOptions,
-  ): Promise<FileAnswer> {
+  ): Promise<File> {
     const call = {
       method: "POST",
       path: "/v1/files",
@@ -2080,7 +2088,7 @@ export class FilesResource extends Resource {
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<FileAnswer>(call, options);
+    return this.transport.json<File>(call, options);
   }
 
   /**
@@ -2091,12 +2099,12 @@ export class FilesResource extends Resource {
   get(
     fileId: string,
     options?: RequestOptions,
-  ): Promise<FileAnswer> {
+  ): Promise<File> {
     const call = {
       method: "GET",
       path: `/v1/files/${segment(fileId, "fileId")}`,
     };
-    return this.transport.json<FileAnswer>(call, options);
+    return this.transport.json<File>(call, options);
   }
 
   /**
@@ -2147,14 +2155,14 @@ export class EventsResource extends EventFollowing {
   track(
     body: TrackBody,
     options?: PostOptions,
-  ): Promise<TrackAnswer> {
+  ): Promise<Track> {
     const call = {
       method: "POST",
       path: "/v1/events",
       body,
       keyed: true,
     };
-    return this.transport.json<TrackAnswer>(call, options);
+    return this.transport.json<Track>(call, options);
   }
 }
 
@@ -2168,13 +2176,13 @@ export class MembersResource extends Resource {
   list(
     query: ListMembersQuery = {},
     options?: RequestOptions,
-  ): Paginator<MemberAnswer> {
+  ): Paginator<Member> {
     const call = {
       method: "GET",
       path: "/v1/members",
       query,
     };
-    return this.transport.list<MemberAnswer>(call, options);
+    return this.transport.list<Member>(call, options);
   }
 
   /**
@@ -2186,14 +2194,14 @@ export class MembersResource extends Resource {
   add(
     body: AddMemberBody,
     options?: PostOptions,
-  ): Promise<MemberAnswer> {
+  ): Promise<Member> {
     const call = {
       method: "POST",
       path: "/v1/members",
       body,
       keyed: true,
     };
-    return this.transport.json<MemberAnswer>(call, options);
+    return this.transport.json<Member>(call, options);
   }
 
   /**
@@ -2204,12 +2212,12 @@ export class MembersResource extends Resource {
   get(
     memberId: string,
     options?: RequestOptions,
-  ): Promise<MemberAnswer> {
+  ): Promise<Member> {
     const call = {
       method: "GET",
       path: `/v1/members/${segment(memberId, "memberId")}`,
     };
-    return this.transport.json<MemberAnswer>(call, options);
+    return this.transport.json<Member>(call, options);
   }
 
   /**
@@ -2223,13 +2231,13 @@ export class MembersResource extends Resource {
     memberId: string,
     body: UpdateMemberBody = {},
     options?: RequestOptions,
-  ): Promise<MemberAnswer> {
+  ): Promise<Member> {
     const call = {
       method: "PATCH",
       path: `/v1/members/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<MemberAnswer>(call, options);
+    return this.transport.json<Member>(call, options);
   }
 
   /**
@@ -2263,14 +2271,14 @@ export class MembersResource extends Resource {
     memberId: string,
     body: MemberLinkBody = {},
     options?: PostOptions,
-  ): Promise<LinkAnswer> {
+  ): Promise<Link> {
     const call = {
       method: "POST",
       path: `/v1/members/${segment(memberId, "memberId")}/link`,
       body,
       keyed: true,
     };
-    return this.transport.json<LinkAnswer>(call, options);
+    return this.transport.json<Link>(call, options);
   }
 
   /**
@@ -2306,14 +2314,14 @@ export class AuthSessionsResource extends SessionWaiting {
   create(
     body: SessionBody = {},
     options?: PostOptions,
-  ): Promise<SessionAnswer> {
+  ): Promise<Session> {
     const call = {
       method: "POST",
       path: "/v1/auth/session",
       body,
       keyed: true,
     };
-    return this.transport.json<SessionAnswer>(call, options);
+    return this.transport.json<Session>(call, options);
   }
 
   /**
@@ -2326,14 +2334,14 @@ export class AuthSessionsResource extends SessionWaiting {
     sessionId: string,
     query: GetSessionStatusQuery = {},
     options?: RequestOptions,
-  ): Promise<StatusAnswer> {
+  ): Promise<SessionStatus> {
     const call = {
       method: "GET",
       path: `/v1/auth/session/${segment(sessionId, "sessionId")}/status`,
       query,
       secrets: ["code"],
     };
-    return this.transport.json<StatusAnswer>(call, options);
+    return this.transport.json<SessionStatus>(call, options);
   }
 }
 
@@ -2347,13 +2355,13 @@ export class AuthLinksResource extends Resource {
   list(
     query: ListAuthLinksQuery = {},
     options?: RequestOptions,
-  ): Paginator<StaticLinkAnswer> {
+  ): Paginator<StaticLink> {
     const call = {
       method: "GET",
       path: "/v1/auth/links",
       query,
     };
-    return this.transport.list<StaticLinkAnswer>(call, options);
+    return this.transport.list<StaticLink>(call, options);
   }
 
   /**
@@ -2365,63 +2373,63 @@ export class AuthLinksResource extends Resource {
   create(
     body: StaticLinkBody,
     options?: PostOptions,
-  ): Promise<StaticLinkAnswer> {
+  ): Promise<StaticLink> {
     const call = {
       method: "POST",
       path: "/v1/auth/links",
       body,
       keyed: true,
     };
-    return this.transport.json<StaticLinkAnswer>(call, options);
+    return this.transport.json<StaticLink>(call, options);
   }
 
   /**
    * Shows one static sign-in link.
    *
-   * `GET /v1/auth/links/{slug}`. Codes of its own: `not_found`.
+   * `GET /v1/auth/links/{key}`. Codes of its own: `not_found`.
    */
   get(
-    slug: string,
+    key: string,
     options?: RequestOptions,
-  ): Promise<StaticLinkAnswer> {
+  ): Promise<StaticLink> {
     const call = {
       method: "GET",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      path: `/v1/auth/links/${segment(key, "key")}`,
     };
-    return this.transport.json<StaticLinkAnswer>(call, options);
+    return this.transport.json<StaticLink>(call, options);
   }
 
   /**
-   * Changes name, callback, `match` or `must_prove` of a static link; omitted fields stay unchanged.
+   * Changes a static sign-in link; omitted fields stay unchanged. Its `slug` can't be changed.
    *
-   * `PUT /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PATCH /v1/auth/links/{key}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    slug: string,
+    key: string,
     body: StaticLinkChange = {},
     options?: RequestOptions,
-  ): Promise<StaticLinkAnswer> {
+  ): Promise<StaticLink> {
     const call = {
-      method: "PUT",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      method: "PATCH",
+      path: `/v1/auth/links/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<StaticLinkAnswer>(call, options);
+    return this.transport.json<StaticLink>(call, options);
   }
 
   /**
    * Deletes a static sign-in link, which is no longer valid.
    *
-   * `DELETE /v1/auth/links/{slug}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `DELETE /v1/auth/links/{key}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   delete(
-    slug: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/auth/links/${segment(slug, "slug")}`,
+      path: `/v1/auth/links/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -2447,14 +2455,14 @@ export class AuthResource extends Resource {
   verify(
     body: VerifyBody,
     options?: PostOptions,
-  ): Promise<VerifyAnswer> {
+  ): Promise<Verify> {
     const call = {
       method: "POST",
       path: "/v1/auth/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyAnswer>(call, options);
+    return this.transport.json<Verify>(call, options);
   }
 }
 
@@ -2468,13 +2476,13 @@ export class BillingLedgerResource extends Resource {
   list(
     query: ListLedgerQuery = {},
     options?: RequestOptions,
-  ): Paginator<EntryAnswer> {
+  ): Paginator<Entry> {
     const call = {
       method: "GET",
       path: "/v1/billing/ledger",
       query,
     };
-    return this.transport.list<EntryAnswer>(call, options);
+    return this.transport.list<Entry>(call, options);
   }
 }
 
@@ -2492,12 +2500,12 @@ export class BillingResource extends Resource {
    *
    * `GET /v1/billing`
    */
-  get(options?: RequestOptions): Promise<BillingAnswer> {
+  get(options?: RequestOptions): Promise<Billing> {
     const call = {
       method: "GET",
       path: "/v1/billing",
     };
-    return this.transport.json<BillingAnswer>(call, options);
+    return this.transport.json<Billing>(call, options);
   }
 
   /**
@@ -2508,13 +2516,13 @@ export class BillingResource extends Resource {
   getUsage(
     query: GetUsageQuery = {},
     options?: RequestOptions,
-  ): Promise<DaysAnswer> {
+  ): Promise<Days> {
     const call = {
       method: "GET",
       path: "/v1/billing/usage",
       query,
     };
-    return this.transport.json<DaysAnswer>(call, options);
+    return this.transport.json<Days>(call, options);
   }
 }
 
@@ -2530,13 +2538,13 @@ export class BroadcastsRecipientsResource extends Resource {
     jobId: string,
     query: ListBroadcastRecipientsQuery = {},
     options?: RequestOptions,
-  ): Paginator<RecipientAnswer> {
+  ): Paginator<Recipient> {
     const call = {
       method: "GET",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/recipients`,
       query,
     };
-    return this.transport.list<RecipientAnswer>(call, options);
+    return this.transport.list<Recipient>(call, options);
   }
 }
 
@@ -2581,13 +2589,13 @@ export class BroadcastsResource extends Resource {
   list(
     query: ListBroadcastsQuery = {},
     options?: RequestOptions,
-  ): Paginator<BroadcastAnswer> {
+  ): Paginator<Broadcast> {
     const call = {
       method: "GET",
       path: "/v1/broadcast",
       query,
     };
-    return this.transport.list<BroadcastAnswer>(call, options);
+    return this.transport.list<Broadcast>(call, options);
   }
 
   /**
@@ -2600,14 +2608,14 @@ export class BroadcastsResource extends Resource {
   test(
     body: BroadcastTestBody,
     options?: PostOptions,
-  ): Promise<SendAnswer> {
+  ): Promise<Send> {
     const call = {
       method: "POST",
       path: "/v1/broadcast/test",
       body,
       keyed: true,
     };
-    return this.transport.json<SendAnswer>(call, options);
+    return this.transport.json<Send>(call, options);
   }
 
   /**
@@ -2618,12 +2626,12 @@ export class BroadcastsResource extends Resource {
   get(
     jobId: string,
     options?: RequestOptions,
-  ): Promise<BroadcastAnswer> {
+  ): Promise<Broadcast> {
     const call = {
       method: "GET",
       path: `/v1/broadcast/${segment(jobId, "jobId")}`,
     };
-    return this.transport.json<BroadcastAnswer>(call, options);
+    return this.transport.json<Broadcast>(call, options);
   }
 
   /**
@@ -2636,13 +2644,13 @@ export class BroadcastsResource extends Resource {
   cancel(
     jobId: string,
     options?: PostOptions,
-  ): Promise<BroadcastAnswer> {
+  ): Promise<Broadcast> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<BroadcastAnswer>(call, options);
+    return this.transport.json<Broadcast>(call, options);
   }
 
   /**
@@ -2654,13 +2662,13 @@ export class BroadcastsResource extends Resource {
   pause(
     jobId: string,
     options?: PostOptions,
-  ): Promise<BroadcastAnswer> {
+  ): Promise<Broadcast> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<BroadcastAnswer>(call, options);
+    return this.transport.json<Broadcast>(call, options);
   }
 
   /**
@@ -2672,13 +2680,13 @@ export class BroadcastsResource extends Resource {
   resume(
     jobId: string,
     options?: PostOptions,
-  ): Promise<BroadcastAnswer> {
+  ): Promise<Broadcast> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<BroadcastAnswer>(call, options);
+    return this.transport.json<Broadcast>(call, options);
   }
 
   /**
@@ -2743,14 +2751,14 @@ export class BroadcastsResource extends Resource {
     jobId: string,
     body: WinnerBody,
     options?: PostOptions,
-  ): Promise<BroadcastAnswer> {
+  ): Promise<Broadcast> {
     const call = {
       method: "POST",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/winner`,
       body,
       keyed: true,
     };
-    return this.transport.json<BroadcastAnswer>(call, options);
+    return this.transport.json<Broadcast>(call, options);
   }
 }
 
@@ -2765,13 +2773,13 @@ export class DripsEnrollmentsResource extends Resource {
     dripId: string,
     query: ListDripEnrollmentsQuery = {},
     options?: RequestOptions,
-  ): Paginator<EnrollmentAnswer> {
+  ): Paginator<Enrollment> {
     const call = {
       method: "GET",
       path: `/v1/drips/${segment(dripId, "dripId")}/enrollments`,
       query,
     };
-    return this.transport.list<EnrollmentAnswer>(call, options);
+    return this.transport.list<Enrollment>(call, options);
   }
 
   /**
@@ -2782,12 +2790,12 @@ export class DripsEnrollmentsResource extends Resource {
   get(
     enrollmentId: string,
     options?: RequestOptions,
-  ): Promise<EnrollmentAnswer> {
+  ): Promise<Enrollment> {
     const call = {
       method: "GET",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}`,
     };
-    return this.transport.json<EnrollmentAnswer>(call, options);
+    return this.transport.json<Enrollment>(call, options);
   }
 
   /**
@@ -2799,13 +2807,13 @@ export class DripsEnrollmentsResource extends Resource {
   pause(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<EnrollmentAnswer> {
+  ): Promise<Enrollment> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<EnrollmentAnswer>(call, options);
+    return this.transport.json<Enrollment>(call, options);
   }
 
   /**
@@ -2817,13 +2825,13 @@ export class DripsEnrollmentsResource extends Resource {
   resume(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<EnrollmentAnswer> {
+  ): Promise<Enrollment> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<EnrollmentAnswer>(call, options);
+    return this.transport.json<Enrollment>(call, options);
   }
 
   /**
@@ -2835,13 +2843,13 @@ export class DripsEnrollmentsResource extends Resource {
   cancel(
     enrollmentId: string,
     options?: PostOptions,
-  ): Promise<EnrollmentAnswer> {
+  ): Promise<Enrollment> {
     const call = {
       method: "POST",
       path: `/v1/drips/enrollments/${segment(enrollmentId, "enrollmentId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<EnrollmentAnswer>(call, options);
+    return this.transport.json<Enrollment>(call, options);
   }
 }
 
@@ -2863,14 +2871,14 @@ export class DripsResource extends Resource {
   create(
     body: CreateDripBody,
     options?: PostOptions,
-  ): Promise<DripAnswer> {
+  ): Promise<Drip> {
     const call = {
       method: "POST",
       path: "/v1/drips",
       body,
       keyed: true,
     };
-    return this.transport.json<DripAnswer>(call, options);
+    return this.transport.json<Drip>(call, options);
   }
 
   /**
@@ -2881,13 +2889,13 @@ export class DripsResource extends Resource {
   list(
     query: ListDripsQuery = {},
     options?: RequestOptions,
-  ): Paginator<DripAnswer> {
+  ): Paginator<Drip> {
     const call = {
       method: "GET",
       path: "/v1/drips",
       query,
     };
-    return this.transport.list<DripAnswer>(call, options);
+    return this.transport.list<Drip>(call, options);
   }
 
   /**
@@ -2898,12 +2906,12 @@ export class DripsResource extends Resource {
   get(
     dripId: string,
     options?: RequestOptions,
-  ): Promise<DripAnswer> {
+  ): Promise<Drip> {
     const call = {
       method: "GET",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
     };
-    return this.transport.json<DripAnswer>(call, options);
+    return this.transport.json<Drip>(call, options);
   }
 
   /**
@@ -2917,13 +2925,13 @@ export class DripsResource extends Resource {
     dripId: string,
     body: UpdateDripBody = {},
     options?: RequestOptions,
-  ): Promise<DripAnswer> {
+  ): Promise<Drip> {
     const call = {
       method: "PUT",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
       body,
     };
-    return this.transport.json<DripAnswer>(call, options);
+    return this.transport.json<Drip>(call, options);
   }
 
   /**
@@ -2951,13 +2959,13 @@ export class DripsResource extends Resource {
   pause(
     dripId: string,
     options?: PostOptions,
-  ): Promise<DripAnswer> {
+  ): Promise<Drip> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<DripAnswer>(call, options);
+    return this.transport.json<Drip>(call, options);
   }
 
   /**
@@ -2969,13 +2977,13 @@ export class DripsResource extends Resource {
   resume(
     dripId: string,
     options?: PostOptions,
-  ): Promise<DripAnswer> {
+  ): Promise<Drip> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<DripAnswer>(call, options);
+    return this.transport.json<Drip>(call, options);
   }
 
   /**
@@ -2989,14 +2997,14 @@ export class DripsResource extends Resource {
     dripId: string,
     body: EnrollBody = {},
     options?: PostOptions,
-  ): Promise<EnrollmentAnswer> {
+  ): Promise<Enrollment> {
     const call = {
       method: "POST",
       path: `/v1/drips/${segment(dripId, "dripId")}/enroll`,
       body,
       keyed: true,
     };
-    return this.transport.json<EnrollmentAnswer>(call, options);
+    return this.transport.json<Enrollment>(call, options);
   }
 }
 
@@ -3011,13 +3019,13 @@ export class FormsSubmissionsResource extends Resource {
     formId: string,
     query: ListFormSubmissionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<SubmissionAnswer> {
+  ): Paginator<Submission> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}/submissions`,
       query,
     };
-    return this.transport.list<SubmissionAnswer>(call, options);
+    return this.transport.list<Submission>(call, options);
   }
 
   /**
@@ -3048,12 +3056,12 @@ export class FormsSubmissionsResource extends Resource {
     formId: string,
     submissionId: string,
     options?: RequestOptions,
-  ): Promise<SubmissionAnswer> {
+  ): Promise<Submission> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}/submissions/${segment(submissionId, "submissionId")}`,
     };
-    return this.transport.json<SubmissionAnswer>(call, options);
+    return this.transport.json<Submission>(call, options);
   }
 
   /**
@@ -3093,14 +3101,14 @@ export class FormsResource extends Resource {
   create(
     body: CreateFormBody,
     options?: PostOptions,
-  ): Promise<FormAnswer> {
+  ): Promise<Form> {
     const call = {
       method: "POST",
       path: "/v1/forms",
       body,
       keyed: true,
     };
-    return this.transport.json<FormAnswer>(call, options);
+    return this.transport.json<Form>(call, options);
   }
 
   /**
@@ -3111,13 +3119,13 @@ export class FormsResource extends Resource {
   list(
     query: ListFormsQuery = {},
     options?: RequestOptions,
-  ): Paginator<FormAnswer> {
+  ): Paginator<Form> {
     const call = {
       method: "GET",
       path: "/v1/forms",
       query,
     };
-    return this.transport.list<FormAnswer>(call, options);
+    return this.transport.list<Form>(call, options);
   }
 
   /**
@@ -3128,12 +3136,12 @@ export class FormsResource extends Resource {
   get(
     formId: string,
     options?: RequestOptions,
-  ): Promise<FormAnswer> {
+  ): Promise<Form> {
     const call = {
       method: "GET",
       path: `/v1/forms/${segment(formId, "formId")}`,
     };
-    return this.transport.json<FormAnswer>(call, options);
+    return this.transport.json<Form>(call, options);
   }
 
   /**
@@ -3146,13 +3154,13 @@ export class FormsResource extends Resource {
     formId: string,
     body: UpdateFormBody = {},
     options?: RequestOptions,
-  ): Promise<FormAnswer> {
+  ): Promise<Form> {
     const call = {
       method: "PUT",
       path: `/v1/forms/${segment(formId, "formId")}`,
       body,
     };
-    return this.transport.json<FormAnswer>(call, options);
+    return this.transport.json<Form>(call, options);
   }
 
   /**
@@ -3183,14 +3191,14 @@ export class GatewaysResource extends Resource {
   create(
     body: CreateGatewayBody,
     options?: PostOptions,
-  ): Promise<NewGatewayAnswer> {
+  ): Promise<NewGateway> {
     const call = {
       method: "POST",
       path: "/v1/gateways",
       body,
       keyed: true,
     };
-    return this.transport.json<NewGatewayAnswer>(call, options);
+    return this.transport.json<NewGateway>(call, options);
   }
 
   /**
@@ -3201,13 +3209,13 @@ export class GatewaysResource extends Resource {
   list(
     query: ListGatewaysQuery = {},
     options?: RequestOptions,
-  ): Paginator<GatewayAnswer> {
+  ): Paginator<Gateway> {
     const call = {
       method: "GET",
       path: "/v1/gateways",
       query,
     };
-    return this.transport.list<GatewayAnswer>(call, options);
+    return this.transport.list<Gateway>(call, options);
   }
 
   /**
@@ -3218,30 +3226,30 @@ export class GatewaysResource extends Resource {
   get(
     gatewayId: string,
     options?: RequestOptions,
-  ): Promise<GatewayAnswer> {
+  ): Promise<Gateway> {
     const call = {
       method: "GET",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
     };
-    return this.transport.json<GatewayAnswer>(call, options);
+    return this.transport.json<Gateway>(call, options);
   }
 
   /**
-   * Changes a gateway; messages that are under way keep the channels that they began with.
+   * Changes a gateway; omitted fields stay unchanged. Messages in progress keep their channels.
    *
-   * `PUT /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PATCH /v1/gateways/{gateway_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
   update(
     gatewayId: string,
     body: UpdateGatewayBody = {},
     options?: RequestOptions,
-  ): Promise<GatewayAnswer> {
+  ): Promise<Gateway> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}`,
       body,
     };
-    return this.transport.json<GatewayAnswer>(call, options);
+    return this.transport.json<Gateway>(call, options);
   }
 
   /**
@@ -3269,13 +3277,13 @@ export class GatewaysResource extends Resource {
   rotateUrl(
     gatewayId: string,
     options?: PostOptions,
-  ): Promise<GatewayUrlAnswer> {
+  ): Promise<GatewayUrl> {
     const call = {
       method: "POST",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/rotate-url`,
       keyed: true,
     };
-    return this.transport.json<GatewayUrlAnswer>(call, options);
+    return this.transport.json<GatewayUrl>(call, options);
   }
 
   /**
@@ -3287,13 +3295,13 @@ export class GatewaysResource extends Resource {
     gatewayId: string,
     query: ListGatewayMessagesQuery = {},
     options?: RequestOptions,
-  ): Paginator<GatewayMessageAnswer> {
+  ): Paginator<GatewayMessage> {
     const call = {
       method: "GET",
       path: `/v1/gateways/${segment(gatewayId, "gatewayId")}/messages`,
       query,
     };
-    return this.transport.list<GatewayMessageAnswer>(call, options);
+    return this.transport.list<GatewayMessage>(call, options);
   }
 }
 
@@ -3307,13 +3315,13 @@ export class TicketsCannedAnswersResource extends Resource {
   list(
     query: ListCannedAnswersQuery = {},
     options?: RequestOptions,
-  ): Paginator<CannedAnswerAnswer> {
+  ): Paginator<CannedAnswer> {
     const call = {
       method: "GET",
       path: "/v1/tickets/canned-answers",
       query,
     };
-    return this.transport.list<CannedAnswerAnswer>(call, options);
+    return this.transport.list<CannedAnswer>(call, options);
   }
 
   /**
@@ -3325,14 +3333,14 @@ export class TicketsCannedAnswersResource extends Resource {
   create(
     body: CreateCannedBody,
     options?: PostOptions,
-  ): Promise<CannedAnswerAnswer> {
+  ): Promise<CannedAnswer> {
     const call = {
       method: "POST",
       path: "/v1/tickets/canned-answers",
       body,
       keyed: true,
     };
-    return this.transport.json<CannedAnswerAnswer>(call, options);
+    return this.transport.json<CannedAnswer>(call, options);
   }
 
   /**
@@ -3343,12 +3351,12 @@ export class TicketsCannedAnswersResource extends Resource {
   get(
     cannedAnswer: string,
     options?: RequestOptions,
-  ): Promise<CannedAnswerAnswer> {
+  ): Promise<CannedAnswer> {
     const call = {
       method: "GET",
       path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
     };
-    return this.transport.json<CannedAnswerAnswer>(call, options);
+    return this.transport.json<CannedAnswer>(call, options);
   }
 
   /**
@@ -3361,13 +3369,13 @@ export class TicketsCannedAnswersResource extends Resource {
     cannedAnswer: string,
     body: UpdateCannedBody = {},
     options?: RequestOptions,
-  ): Promise<CannedAnswerAnswer> {
+  ): Promise<CannedAnswer> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
       body,
     };
-    return this.transport.json<CannedAnswerAnswer>(call, options);
+    return this.transport.json<CannedAnswer>(call, options);
   }
 
   /**
@@ -3398,13 +3406,13 @@ export class TicketsBlocklistResource extends Resource {
   list(
     query: ListBlockedCustomersQuery = {},
     options?: RequestOptions,
-  ): Paginator<BlockedAnswer> {
+  ): Paginator<Blocked> {
     const call = {
       method: "GET",
       path: "/v1/tickets/blocklist",
       query,
     };
-    return this.transport.list<BlockedAnswer>(call, options);
+    return this.transport.list<Blocked>(call, options);
   }
 
   /**
@@ -3417,13 +3425,13 @@ export class TicketsBlocklistResource extends Resource {
     subscriberId: string,
     body: BlockBody = {},
     options?: RequestOptions,
-  ): Promise<BlockedAnswer> {
+  ): Promise<Blocked> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/blocklist/${segment(subscriberId, "subscriberId")}`,
       body,
     };
-    return this.transport.json<BlockedAnswer>(call, options);
+    return this.transport.json<Blocked>(call, options);
   }
 
   /**
@@ -3468,13 +3476,13 @@ export class TicketsAgentsResource extends Resource {
     memberId: string,
     body: UpdateAgentBody = {},
     options?: RequestOptions,
-  ): Promise<AgentAnswer> {
+  ): Promise<Agent> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/agents/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<AgentAnswer>(call, options);
+    return this.transport.json<Agent>(call, options);
   }
 }
 
@@ -3540,13 +3548,13 @@ export class TicketsResource extends Resource {
   list(
     query: ListTicketsQuery = {},
     options?: RequestOptions,
-  ): Paginator<TicketAnswer> {
+  ): Paginator<Ticket> {
     const call = {
       method: "GET",
       path: "/v1/tickets",
       query,
     };
-    return this.transport.list<TicketAnswer>(call, options);
+    return this.transport.list<Ticket>(call, options);
   }
 
   /**
@@ -3559,14 +3567,14 @@ export class TicketsResource extends Resource {
   open(
     body: OpenTicketBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: "/v1/tickets",
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3577,13 +3585,13 @@ export class TicketsResource extends Resource {
   getStats(
     query: GetTicketStatsQuery = {},
     options?: RequestOptions,
-  ): Promise<StatsAnswer> {
+  ): Promise<Stats> {
     const call = {
       method: "GET",
       path: "/v1/tickets/stats",
       query,
     };
-    return this.transport.json<StatsAnswer>(call, options);
+    return this.transport.json<Stats>(call, options);
   }
 
   /**
@@ -3595,13 +3603,13 @@ export class TicketsResource extends Resource {
     ticketId: string,
     query: GetTicketQuery = {},
     options?: RequestOptions,
-  ): Promise<WholeTicketAnswer> {
+  ): Promise<WholeTicket> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
       query,
     };
-    return this.transport.json<WholeTicketAnswer>(call, options);
+    return this.transport.json<WholeTicket>(call, options);
   }
 
   /**
@@ -3630,14 +3638,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: ReplyBody = {},
     options?: PostOptions,
-  ): Promise<ReplyAnswer> {
+  ): Promise<Reply> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/reply`,
       body,
       keyed: true,
     };
-    return this.transport.json<ReplyAnswer>(call, options);
+    return this.transport.json<Reply>(call, options);
   }
 
   /**
@@ -3650,14 +3658,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: CustomerReplyBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/customer-reply`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3670,14 +3678,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: AssignBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/assign`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3690,14 +3698,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: StatusBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/status`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3710,14 +3718,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: PriorityBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/priority`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3730,14 +3738,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: TicketTagsBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3750,14 +3758,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: SnoozeBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/snooze`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3769,13 +3777,13 @@ export class TicketsResource extends Resource {
   close(
     ticketId: string,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/close`,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3788,14 +3796,14 @@ export class TicketsResource extends Resource {
     ticketId: string,
     body: MergeBody,
     options?: PostOptions,
-  ): Promise<TicketAnswer> {
+  ): Promise<Ticket> {
     const call = {
       method: "POST",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/merge`,
       body,
       keyed: true,
     };
-    return this.transport.json<TicketAnswer>(call, options);
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3808,14 +3816,14 @@ export class TicketsResource extends Resource {
   startBulkAction(
     body: TicketBulkActionBody,
     options?: PostOptions,
-  ): Promise<TicketBulkActionAnswer> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "POST",
       path: "/v1/tickets/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<TicketBulkActionAnswer>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3826,13 +3834,13 @@ export class TicketsResource extends Resource {
   listBulkActions(
     query: ListTicketBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<TicketBulkActionAnswer> {
+  ): Paginator<TicketBulkAction> {
     const call = {
       method: "GET",
       path: "/v1/tickets/bulk-actions",
       query,
     };
-    return this.transport.list<TicketBulkActionAnswer>(call, options);
+    return this.transport.list<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3843,12 +3851,12 @@ export class TicketsResource extends Resource {
   getBulkAction(
     ticketBulkActionId: string,
     options?: RequestOptions,
-  ): Promise<TicketBulkActionAnswer> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "GET",
       path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}`,
     };
-    return this.transport.json<TicketBulkActionAnswer>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3860,13 +3868,13 @@ export class TicketsResource extends Resource {
   cancelBulkAction(
     ticketBulkActionId: string,
     options?: PostOptions,
-  ): Promise<TicketBulkActionAnswer> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "POST",
       path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<TicketBulkActionAnswer>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3874,12 +3882,12 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/settings`
    */
-  getSettings(options?: RequestOptions): Promise<DeskSettingsAnswer> {
+  getSettings(options?: RequestOptions): Promise<DeskSettings> {
     const call = {
       method: "GET",
       path: "/v1/tickets/settings",
     };
-    return this.transport.json<DeskSettingsAnswer>(call, options);
+    return this.transport.json<DeskSettings>(call, options);
   }
 
   /**
@@ -3888,15 +3896,15 @@ export class TicketsResource extends Resource {
    * `PUT /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateSettings(
-    body: DeskSettings = {},
+    body: UpdateDeskSettingsBody = {},
     options?: RequestOptions,
-  ): Promise<DeskSettingsAnswer> {
+  ): Promise<DeskSettings> {
     const call = {
       method: "PUT",
       path: "/v1/tickets/settings",
       body,
     };
-    return this.transport.json<DeskSettingsAnswer>(call, options);
+    return this.transport.json<DeskSettings>(call, options);
   }
 
   /**
@@ -3904,12 +3912,12 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/hours`
    */
-  getHours(options?: RequestOptions): Promise<HoursAnswer> {
+  getHours(options?: RequestOptions): Promise<Hours> {
     const call = {
       method: "GET",
       path: "/v1/tickets/hours",
     };
-    return this.transport.json<HoursAnswer>(call, options);
+    return this.transport.json<Hours>(call, options);
   }
 
   /**
@@ -3920,13 +3928,13 @@ export class TicketsResource extends Resource {
   updateHours(
     body: HoursBody = {},
     options?: RequestOptions,
-  ): Promise<HoursAnswer> {
+  ): Promise<Hours> {
     const call = {
       method: "PUT",
       path: "/v1/tickets/hours",
       body,
     };
-    return this.transport.json<HoursAnswer>(call, options);
+    return this.transport.json<Hours>(call, options);
   }
 
   /**
@@ -3934,12 +3942,12 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/sla`
    */
-  getServiceLevels(options?: RequestOptions): Promise<SlaAnswer> {
+  getServiceLevels(options?: RequestOptions): Promise<Sla> {
     const call = {
       method: "GET",
       path: "/v1/tickets/sla",
     };
-    return this.transport.json<SlaAnswer>(call, options);
+    return this.transport.json<Sla>(call, options);
   }
 
   /**
@@ -3950,32 +3958,34 @@ export class TicketsResource extends Resource {
   updateServiceLevels(
     body: SlaBody = {},
     options?: RequestOptions,
-  ): Promise<SlaAnswer> {
+  ): Promise<Sla> {
     const call = {
       method: "PUT",
       path: "/v1/tickets/sla",
       body,
     };
-    return this.transport.json<SlaAnswer>(call, options);
+    return this.transport.json<Sla>(call, options);
   }
 }
 
 /** `client.oidc.clients.secrets`. */
 export class OidcClientsSecretsResource extends Resource {
   /**
-   * Lists the valid secrets of a client, without their texts.
+   * Lists the valid secrets of a client, newest first, without their texts.
    *
-   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `not_found`.
+   * `GET /v1/oidc/clients/{client_id}/secrets`. Codes of its own: `bad_request`, `not_found`.
    */
   list(
     clientId: string,
+    query: ListOidcClientSecretsQuery = {},
     options?: RequestOptions,
-  ): Promise<SecretList> {
+  ): Paginator<SecretEntry> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
+      query,
     };
-    return this.transport.json<SecretList>(call, options);
+    return this.transport.list<SecretEntry>(call, options);
   }
 
   /**
@@ -3987,14 +3997,14 @@ export class OidcClientsSecretsResource extends Resource {
   rotate(
     clientId: string,
     options?: PostOptions,
-  ): Promise<SecretAnswer> {
+  ): Promise<Secret> {
     const call = {
       method: "POST",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
       keyed: true,
       secrets: ["client_secret"],
     };
-    return this.transport.json<SecretAnswer>(call, options);
+    return this.transport.json<Secret>(call, options);
   }
 
   /**
@@ -4033,13 +4043,13 @@ export class OidcClientsResource extends Resource {
   list(
     query: ListOidcClientsQuery = {},
     options?: RequestOptions,
-  ): Paginator<ClientAnswer> {
+  ): Paginator<OidcClient> {
     const call = {
       method: "GET",
       path: "/v1/oidc/clients",
       query,
     };
-    return this.transport.list<ClientAnswer>(call, options);
+    return this.transport.list<OidcClient>(call, options);
   }
 
   /**
@@ -4049,9 +4059,9 @@ export class OidcClientsResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: ClientBody,
+    body: CreateOidcClientBody,
     options?: PostOptions,
-  ): Promise<NewClientAnswer> {
+  ): Promise<NewOidcClient> {
     const call = {
       method: "POST",
       path: "/v1/oidc/clients",
@@ -4059,7 +4069,7 @@ export class OidcClientsResource extends Resource {
       keyed: true,
       secrets: ["client_secret"],
     };
-    return this.transport.json<NewClientAnswer>(call, options);
+    return this.transport.json<NewOidcClient>(call, options);
   }
 
   /**
@@ -4070,31 +4080,31 @@ export class OidcClientsResource extends Resource {
   get(
     clientId: string,
     options?: RequestOptions,
-  ): Promise<ClientAnswer> {
+  ): Promise<OidcClient> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}`,
     };
-    return this.transport.json<ClientAnswer>(call, options);
+    return this.transport.json<OidcClient>(call, options);
   }
 
   /**
    * Changes an OpenID client; omitted fields stay unchanged.
    *
-   * `PUT /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PATCH /v1/oidc/clients/{client_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
     clientId: string,
-    body: ClientChange = {},
+    body: UpdateOidcClientBody = {},
     options?: RequestOptions,
-  ): Promise<ClientAnswer> {
+  ): Promise<OidcClient> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}`,
       body,
     };
-    return this.transport.json<ClientAnswer>(call, options);
+    return this.transport.json<OidcClient>(call, options);
   }
 
   /**
@@ -4124,13 +4134,13 @@ export class OidcRegistrationTokensResource extends Resource {
   list(
     query: ListOidcRegistrationTokensQuery = {},
     options?: RequestOptions,
-  ): Paginator<RegistrationTokenAnswer> {
+  ): Paginator<RegistrationToken> {
     const call = {
       method: "GET",
       path: "/v1/oidc/registration-tokens",
       query,
     };
-    return this.transport.list<RegistrationTokenAnswer>(call, options);
+    return this.transport.list<RegistrationToken>(call, options);
   }
 
   /**
@@ -4142,7 +4152,7 @@ export class OidcRegistrationTokensResource extends Resource {
   create(
     body: RegistrationTokenBody,
     options?: PostOptions,
-  ): Promise<NewRegistrationTokenAnswer> {
+  ): Promise<NewRegistrationToken> {
     const call = {
       method: "POST",
       path: "/v1/oidc/registration-tokens",
@@ -4150,7 +4160,7 @@ export class OidcRegistrationTokensResource extends Resource {
       keyed: true,
       secrets: ["token"],
     };
-    return this.transport.json<NewRegistrationTokenAnswer>(call, options);
+    return this.transport.json<NewRegistrationToken>(call, options);
   }
 
   /**
@@ -4192,7 +4202,7 @@ export class OtpResource extends Resource {
    *
    * With `route_id` the same code goes to the first channel of the route that reaches the person, at once to
    * the next one if that fails, and to the next one too if the code was not given within the step's
-   * `within_s`.
+   * `within_seconds`.
    *
    * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
    * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
@@ -4204,14 +4214,14 @@ export class OtpResource extends Resource {
   send(
     body: SendOtpBody = {},
     options?: PostOptions,
-  ): Promise<SendOtpAnswer> {
+  ): Promise<SendOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/send",
       body,
       keyed: true,
     };
-    return this.transport.json<SendOtpAnswer>(call, options);
+    return this.transport.json<SendOtp>(call, options);
   }
 
   /**
@@ -4224,14 +4234,14 @@ export class OtpResource extends Resource {
   result(
     body: OtpResultBody,
     options?: PostOptions,
-  ): Promise<VerifyOtpAnswer> {
+  ): Promise<VerifyOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/result",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtpAnswer>(call, options);
+    return this.transport.json<VerifyOtp>(call, options);
   }
 
   /**
@@ -4243,14 +4253,14 @@ export class OtpResource extends Resource {
   request(
     body: RequestOtpBody = {},
     options?: PostOptions,
-  ): Promise<RequestOtpAnswer> {
+  ): Promise<RequestOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/request",
       body,
       keyed: true,
     };
-    return this.transport.json<RequestOtpAnswer>(call, options);
+    return this.transport.json<RequestOtp>(call, options);
   }
 
   /**
@@ -4263,14 +4273,14 @@ export class OtpResource extends Resource {
   verify(
     body: VerifyOtpBody,
     options?: PostOptions,
-  ): Promise<VerifyOtpAnswer> {
+  ): Promise<VerifyOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtpAnswer>(call, options);
+    return this.transport.json<VerifyOtp>(call, options);
   }
 
   /**
@@ -4281,12 +4291,12 @@ export class OtpResource extends Resource {
   get(
     otpId: string,
     options?: RequestOptions,
-  ): Promise<OtpAnswer> {
+  ): Promise<Otp> {
     const call = {
       method: "GET",
       path: `/v1/otp/${segment(otpId, "otpId")}`,
     };
-    return this.transport.json<OtpAnswer>(call, options);
+    return this.transport.json<Otp>(call, options);
   }
 }
 
@@ -4303,14 +4313,14 @@ export class ScheduledResource extends Resource {
   create(
     body: ScheduledBody,
     options?: PostOptions,
-  ): Promise<ScheduledAnswer> {
+  ): Promise<Scheduled> {
     const call = {
       method: "POST",
       path: "/v1/scheduled",
       body,
       keyed: true,
     };
-    return this.transport.json<ScheduledAnswer>(call, options);
+    return this.transport.json<Scheduled>(call, options);
   }
 
   /**
@@ -4321,13 +4331,13 @@ export class ScheduledResource extends Resource {
   list(
     query: ListScheduledQuery = {},
     options?: RequestOptions,
-  ): Paginator<ScheduledAnswer> {
+  ): Paginator<Scheduled> {
     const call = {
       method: "GET",
       path: "/v1/scheduled",
       query,
     };
-    return this.transport.list<ScheduledAnswer>(call, options);
+    return this.transport.list<Scheduled>(call, options);
   }
 
   /**
@@ -4338,12 +4348,12 @@ export class ScheduledResource extends Resource {
   get(
     scheduledId: string,
     options?: RequestOptions,
-  ): Promise<ScheduledAnswer> {
+  ): Promise<Scheduled> {
     const call = {
       method: "GET",
       path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
     };
-    return this.transport.json<ScheduledAnswer>(call, options);
+    return this.transport.json<Scheduled>(call, options);
   }
 
   /**
@@ -4356,13 +4366,13 @@ export class ScheduledResource extends Resource {
     scheduledId: string,
     body: UpdateScheduledBody = {},
     options?: RequestOptions,
-  ): Promise<ScheduledAnswer> {
+  ): Promise<Scheduled> {
     const call = {
       method: "PATCH",
       path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
       body,
     };
-    return this.transport.json<ScheduledAnswer>(call, options);
+    return this.transport.json<Scheduled>(call, options);
   }
 
   /**
@@ -4396,14 +4406,14 @@ export class RecurringResource extends Resource {
   create(
     body: RecurringBody = {},
     options?: PostOptions,
-  ): Promise<RecurringAnswer> {
+  ): Promise<Recurring> {
     const call = {
       method: "POST",
       path: "/v1/recurring",
       body,
       keyed: true,
     };
-    return this.transport.json<RecurringAnswer>(call, options);
+    return this.transport.json<Recurring>(call, options);
   }
 
   /**
@@ -4414,13 +4424,13 @@ export class RecurringResource extends Resource {
   list(
     query: ListRecurringQuery = {},
     options?: RequestOptions,
-  ): Paginator<RecurringAnswer> {
+  ): Paginator<Recurring> {
     const call = {
       method: "GET",
       path: "/v1/recurring",
       query,
     };
-    return this.transport.list<RecurringAnswer>(call, options);
+    return this.transport.list<Recurring>(call, options);
   }
 
   /**
@@ -4431,12 +4441,12 @@ export class RecurringResource extends Resource {
   get(
     recurringId: string,
     options?: RequestOptions,
-  ): Promise<RecurringAnswer> {
+  ): Promise<Recurring> {
     const call = {
       method: "GET",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
     };
-    return this.transport.json<RecurringAnswer>(call, options);
+    return this.transport.json<Recurring>(call, options);
   }
 
   /**
@@ -4449,13 +4459,13 @@ export class RecurringResource extends Resource {
     recurringId: string,
     body: UpdateRecurringBody = {},
     options?: RequestOptions,
-  ): Promise<RecurringAnswer> {
+  ): Promise<Recurring> {
     const call = {
       method: "PATCH",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
       body,
     };
-    return this.transport.json<RecurringAnswer>(call, options);
+    return this.transport.json<Recurring>(call, options);
   }
 
   /**
@@ -4484,13 +4494,13 @@ export class RecurringResource extends Resource {
   pause(
     recurringId: string,
     options?: PostOptions,
-  ): Promise<RecurringAnswer> {
+  ): Promise<Recurring> {
     const call = {
       method: "POST",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}/pause`,
       keyed: true,
     };
-    return this.transport.json<RecurringAnswer>(call, options);
+    return this.transport.json<Recurring>(call, options);
   }
 
   /**
@@ -4502,13 +4512,13 @@ export class RecurringResource extends Resource {
   resume(
     recurringId: string,
     options?: PostOptions,
-  ): Promise<RecurringAnswer> {
+  ): Promise<Recurring> {
     const call = {
       method: "POST",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}/resume`,
       keyed: true,
     };
-    return this.transport.json<RecurringAnswer>(call, options);
+    return this.transport.json<Recurring>(call, options);
   }
 }
 
@@ -4523,13 +4533,13 @@ export class WebhooksDeliveriesResource extends Resource {
     webhookId: string,
     query: ListWebhookDeliveriesQuery = {},
     options?: RequestOptions,
-  ): Paginator<DeliveryAnswer> {
+  ): Paginator<Delivery> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/deliveries`,
       query,
     };
-    return this.transport.list<DeliveryAnswer>(call, options);
+    return this.transport.list<Delivery>(call, options);
   }
 
   /**
@@ -4540,12 +4550,12 @@ export class WebhooksDeliveriesResource extends Resource {
   get(
     deliveryId: string,
     options?: RequestOptions,
-  ): Promise<DeliveryAnswer> {
+  ): Promise<Delivery> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}`,
     };
-    return this.transport.json<DeliveryAnswer>(call, options);
+    return this.transport.json<Delivery>(call, options);
   }
 
   /**
@@ -4557,13 +4567,13 @@ export class WebhooksDeliveriesResource extends Resource {
   redeliver(
     deliveryId: string,
     options?: PostOptions,
-  ): Promise<DeliveryAnswer> {
+  ): Promise<Delivery> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}/redeliver`,
       keyed: true,
     };
-    return this.transport.json<DeliveryAnswer>(call, options);
+    return this.transport.json<Delivery>(call, options);
   }
 }
 
@@ -4585,7 +4595,7 @@ export class WebhooksResource extends Resource {
   create(
     body: CreateWebhookBody,
     options?: PostOptions,
-  ): Promise<NewWebhookAnswer> {
+  ): Promise<NewWebhook> {
     const call = {
       method: "POST",
       path: "/v1/webhooks",
@@ -4593,7 +4603,7 @@ export class WebhooksResource extends Resource {
       keyed: true,
       secrets: ["secret"],
     };
-    return this.transport.json<NewWebhookAnswer>(call, options);
+    return this.transport.json<NewWebhook>(call, options);
   }
 
   /**
@@ -4604,13 +4614,13 @@ export class WebhooksResource extends Resource {
   list(
     query: ListWebhooksQuery = {},
     options?: RequestOptions,
-  ): Paginator<WebhookAnswer> {
+  ): Paginator<Webhook> {
     const call = {
       method: "GET",
       path: "/v1/webhooks",
       query,
     };
-    return this.transport.list<WebhookAnswer>(call, options);
+    return this.transport.list<Webhook>(call, options);
   }
 
   /**
@@ -4621,16 +4631,16 @@ export class WebhooksResource extends Resource {
   get(
     webhookId: string,
     options?: RequestOptions,
-  ): Promise<WebhookAnswer> {
+  ): Promise<Webhook> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
     };
-    return this.transport.json<WebhookAnswer>(call, options);
+    return this.transport.json<Webhook>(call, options);
   }
 
   /**
-   * Changes a webhook. Disabling it cancels pending deliveries.
+   * Changes a webhook. Disabling it cancels queued deliveries.
    *
    * `PUT /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
@@ -4639,17 +4649,17 @@ export class WebhooksResource extends Resource {
     webhookId: string,
     body: UpdateWebhookBody = {},
     options?: RequestOptions,
-  ): Promise<WebhookAnswer> {
+  ): Promise<Webhook> {
     const call = {
       method: "PUT",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
       body,
     };
-    return this.transport.json<WebhookAnswer>(call, options);
+    return this.transport.json<Webhook>(call, options);
   }
 
   /**
-   * Deletes a webhook and its secret, and cancels pending deliveries.
+   * Deletes a webhook and its secret, and cancels queued deliveries.
    *
    * `DELETE /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
@@ -4665,7 +4675,7 @@ export class WebhooksResource extends Resource {
   }
 
   /**
-   * Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
+   * Rotates the signing secret; the new one is returned once. The previous one also signs for 24 hours.
    *
    * `POST /v1/webhooks/{webhook_id}/rotate-secret`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -4673,14 +4683,14 @@ export class WebhooksResource extends Resource {
   rotateSecret(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<RotatedSecretAnswer> {
+  ): Promise<RotatedSecret> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/rotate-secret`,
       keyed: true,
       secrets: ["secret"],
     };
-    return this.transport.json<RotatedSecretAnswer>(call, options);
+    return this.transport.json<RotatedSecret>(call, options);
   }
 
   /**
@@ -4692,13 +4702,13 @@ export class WebhooksResource extends Resource {
   sendTest(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<DeliveryAnswer> {
+  ): Promise<Delivery> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/test`,
       keyed: true,
     };
-    return this.transport.json<DeliveryAnswer>(call, options);
+    return this.transport.json<Delivery>(call, options);
   }
 
   /**
@@ -4713,14 +4723,14 @@ export class WebhooksResource extends Resource {
     webhookId: string,
     body: ReplayBody,
     options?: PostOptions,
-  ): Promise<ReplayAnswer> {
+  ): Promise<Replay> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/replay`,
       body,
       keyed: true,
     };
-    return this.transport.json<ReplayAnswer>(call, options);
+    return this.transport.json<Replay>(call, options);
   }
 }
 

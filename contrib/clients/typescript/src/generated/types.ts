@@ -57,7 +57,7 @@ export interface AddSubscriberBody {
 }
 
 /** A member who answers customers, and the open tickets that they have. */
-export interface AgentAnswer {
+export interface Agent {
   /** Id of the member. */
   member_id: string;
   /** The member's name, as colleagues see it. */
@@ -75,7 +75,7 @@ export interface AgentAnswer {
 /** The project's agents, oldest first. */
 export interface AgentList {
   /** The agents. */
-  data: Array<AgentAnswer>;
+  data: Array<Agent>;
 }
 
 /** What became of the message that brings a reply to the customer. */
@@ -111,17 +111,17 @@ export interface AssignBody {
 }
 
 /** One HTTP call. */
-export interface AttemptAnswer {
+export interface Attempt {
   /** When it was made. */
   attempted_at: string;
-  /** Milliseconds until it ended. */
-  duration_ms: number;
+  /** Seconds until it ended. */
+  duration_seconds: number;
   /** HTTP status of the response; null if there was none. */
   status_code: number | null;
   /** Why it did not succeed, for people; null if it did. */
   error: string | null;
-  /** The first 2 KiB of the response's body, as text; empty if there was none. */
-  answer: string;
+  /** The first 2 KiB of the response's body, as text; null if there was none. */
+  answer: string | null;
 }
 
 /** An attribute of the subscriber has this value. */
@@ -133,34 +133,11 @@ export interface AttributeIs {
 }
 
 /**
- * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
- * least one filter is given.
- */
-export interface Audience {
-  /** All active subscribers. */
-  all?: true | null | undefined;
-  /** Subscribers with any of these tags. */
-  tags_any?: Array<string> | null | undefined;
-  /** Subscribers with all of these tags. */
-  tags_all?: Array<string> | null | undefined;
-  /** Subscribers with none of these tags. */
-  tags_none?: Array<string> | null | undefined;
-  /** Subscribers who granted it; checked again when the message is sent. */
-  permission?: string | null | undefined;
-  /** Subscribers on any of these messengers, by the names of the project's channels. */
-  channels?: Array<string> | null | undefined;
-  /** Subscribers who read any of these languages. */
-  langs?: Array<string> | null | undefined;
-  /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
-  subscriber_ids?: Array<string> | null | undefined;
-}
-
-/**
  * The audience as it was given, with the number of `subscriber_ids` in place of up to 10,000 ids.
  *
  * Filters that were not given are absent.
  */
-export interface AudienceAnswer {
+export interface Audience {
   /** All active subscribers. */
   all?: true;
   /** Subscribers with any of these tags. */
@@ -177,6 +154,29 @@ export interface AudienceAnswer {
   langs?: Array<string>;
   /** How many different subscribers were named by id. */
   subscriber_ids_count?: number;
+}
+
+/**
+ * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
+ * least one filter is given.
+ */
+export interface AudienceBody {
+  /** All active subscribers. */
+  all?: true | null | undefined;
+  /** Subscribers with any of these tags. */
+  tags_any?: Array<string> | null | undefined;
+  /** Subscribers with all of these tags. */
+  tags_all?: Array<string> | null | undefined;
+  /** Subscribers with none of these tags. */
+  tags_none?: Array<string> | null | undefined;
+  /** Subscribers who granted it; checked again when the message is sent. */
+  permission?: string | null | undefined;
+  /** Subscribers on any of these messengers, by the names of the project's channels. */
+  channels?: Array<string> | null | undefined;
+  /** Subscribers who read any of these languages. */
+  langs?: Array<string> | null | undefined;
+  /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
+  subscriber_ids?: Array<string> | null | undefined;
 }
 
 /** Fields of `auth.completed`, beside the subscriber's. */
@@ -216,7 +216,7 @@ export interface AuthCompletedEventData {
 }
 
 /** `accepted` messages are queued; those in `rejected` are not. */
-export interface BatchAnswer {
+export interface Batch {
   /** Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`. */
   batch_id: string;
   /** Messages that are queued. */
@@ -264,7 +264,7 @@ export interface BatchCompletedEventData {
  * A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum of
  * `sent`, `failed` and `skipped`.
  */
-export interface BatchStatusAnswer {
+export interface BatchStatus {
   /** Id of the batch, from `POST /v1/send/batch`. */
   batch_id: string;
   /** `completed` when all messages are final. */
@@ -293,11 +293,11 @@ export interface BatchStatusAnswer {
  *
  * All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
  */
-export interface BillingAnswer {
+export interface Billing {
   /** Name of the account's plan. */
   plan: string | null;
   /** The account's current month. */
-  period: PeriodAnswer | null;
+  period: Period | null;
   /** Credits that the plan gives each month; null for a plan without a limit. */
   allowance: number | null;
   /** Credits of this month's allowance that are spent, by all projects of the account. */
@@ -319,7 +319,7 @@ export interface BillingAnswer {
    * What this project used since the day on which the account's month began, by operation; empty where nobody
    * pays.
    */
-  usage: Array<UsageAnswer>;
+  usage: Array<Usage>;
 }
 
 /** The reason for the block, shown in the blocklist. */
@@ -329,7 +329,7 @@ export interface BlockBody {
 }
 
 /** A subscriber whose messages open no tickets. */
-export interface BlockedAnswer {
+export interface Blocked {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Why, for agents; may be empty. */
@@ -339,7 +339,7 @@ export interface BlockedAnswer {
 }
 
 /** The bot as its messenger knows it. */
-export interface BotAnswer {
+export interface Bot {
   /** Name that people see. */
   name: string;
   /** Name in links, without `@`; null for bots without one. */
@@ -347,7 +347,7 @@ export interface BotAnswer {
 }
 
 /** How a project looks on its public pages. */
-export interface BrandingAnswer {
+export interface Branding {
   /** Name shown to people on pages and in messages; null for the project's name. */
   sender_name: string | null;
   /** The accent colour as `#rrggbb`; null for the service's own. */
@@ -356,7 +356,7 @@ export interface BrandingAnswer {
    * The colours that pages use: the accent, darker or lighter where it could not be told apart from the page
    * (WCAG 2.2 AA). Null without an accent.
    */
-  shades: ShadesAnswer | null;
+  shades: Shades | null;
   /** Address of the logo; null without one. It changes with the logo. */
   logo_url: string | null;
 }
@@ -369,24 +369,8 @@ export interface BrandingBody {
   accent?: string | null | undefined;
 }
 
-/**
- * The broadcast that was taken; `total` is how many would get it now.
- *
- * With `dry_run` there are `total` and `credits` alone: nothing was taken.
- */
-export interface BroadcastAccepted {
-  /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
-  job_id?: string;
-  /** `scheduled`, until its recipients are being sent to; absent with `dry_run`. */
-  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled";
-  /** Recipients that the audience has now. */
-  total: number;
-  /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
-  credits?: number;
-}
-
 /** A broadcast and how far it is. */
-export interface BroadcastAnswer {
+export interface Broadcast {
   /** The broadcast's id. */
   job_id: string;
   /** What you call it, for lists; recipients don't see it. */
@@ -427,7 +411,7 @@ export interface BroadcastAnswer {
   /** Why the service stopped it, for people; null if it did not. */
   error: string | null;
   /** Who gets it. */
-  audience: AudienceAnswer;
+  audience: Audience;
   /** The route by which each person is reached; null for the channel of each subscriber. */
   route_id: string | null;
   /** Messages per minute at most; null for as fast as the messengers allow. */
@@ -437,7 +421,7 @@ export interface BroadcastAnswer {
   /** The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend. */
   resend_of: string | null;
   /** How its variants are tried; null for one message. */
-  experiment: ExperimentAnswer | null;
+  experiment: Experiment | null;
   /** The start time that was asked for; null for at once. */
   send_at: string | null;
   /** Time of creation. */
@@ -458,6 +442,22 @@ export interface BroadcastAnswer {
    * /v1/broadcast/{job_id}`.
    */
   buttons: Array<ButtonClicks> | null;
+}
+
+/**
+ * The broadcast that was taken; `total` is how many would get it now.
+ *
+ * With `dry_run` there are `total` and `credits` alone: nothing was taken.
+ */
+export interface BroadcastAccepted {
+  /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
+  job_id?: string;
+  /** `scheduled`, until its recipients are being sent to; absent with `dry_run`. */
+  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled";
+  /** Recipients that the audience has now. */
+  total: number;
+  /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
+  credits?: number;
 }
 
 /**
@@ -495,7 +495,7 @@ export interface BroadcastBody {
   /** How `variants` are compared; the defaults if it is left out. */
   experiment?: BroadcastExperiment | null | undefined;
   /** Who gets it. */
-  audience: Audience;
+  audience: AudienceBody;
   /**
    * Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one
    * message: by the first channel of the route that works. Goes with any filters of `audience` but
@@ -578,7 +578,7 @@ export interface BroadcastExperiment {
    */
   winner?: "clicks" | "manual" | undefined;
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_s?: number | undefined;
+  after_seconds?: number | undefined;
 }
 
 /**
@@ -653,7 +653,7 @@ export interface BroadcastWinnerChosenEventData {
   job_id: string;
   /** The variant's name; by default A, B, C, D by place. */
   variant: string;
-  /** `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`. */
+  /** `clicks` after `after_seconds`, a `member` in the dashboard, or a request to the `api`. */
   by: "clicks" | "member" | "api";
   /** Why it is this one, if clicks decided; null for a choice. */
   reason: "most_clicks" | "tie" | "no_clicks" | null;
@@ -662,7 +662,7 @@ export interface BroadcastWinnerChosenEventData {
 }
 
 /** What a channel may spend on its messenger a day. */
-export interface BudgetAnswer {
+export interface Budget {
   /** What is spent. */
   unit: string;
   /** What may be spent a day, which begins at midnight UTC. */
@@ -672,7 +672,7 @@ export interface BudgetAnswer {
 }
 
 /** A bulk action and its progress. `processed` of a completed one is its `total`. */
-export interface BulkActionAnswer {
+export interface BulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
@@ -743,7 +743,7 @@ export interface BulkActionFinishedEventData {
 }
 
 /** A button: either `url` or `data`. */
-export interface ButtonAnswer {
+export interface Button {
   /** Label. */
   text: string;
   /** Page that the button opens; null or left out if it has `data`. */
@@ -815,7 +815,7 @@ export interface ButtonClicks {
 }
 
 /** A canned answer. */
-export interface CannedAnswerAnswer {
+export interface CannedAnswer {
   /** What replies name it by; unique in the project. */
   key: string;
   /** Its id, which does not change. */
@@ -837,7 +837,7 @@ export interface CannedAnswerAnswer {
 }
 
 /** A channel that the project can use. */
-export interface ChannelAnswer {
+export interface Channel {
   /** What `channel` of other requests and events names it by. */
   name: string;
   /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
@@ -847,15 +847,15 @@ export interface ChannelAnswer {
 }
 
 /** What the messenger said of the bot just now, and how the bot receives, as it was seen last. */
-export interface ChannelCheckAnswer {
+export interface ChannelCheck {
   /** False if the messenger refuses the bot. */
   ok: boolean;
   /** What the messenger said, for people. */
   detail: string;
   /** The bot's profile; null if it is refused. */
-  bot: BotAnswer | null;
+  bot: Bot | null;
   /** Whether the bot receives what people write; null if it is to receive nothing. */
-  reception: ReceptionAnswer | null;
+  reception: Reception | null;
 }
 
 /**
@@ -920,7 +920,7 @@ export interface ChannelRecoveredEventData {
 }
 
 /** A request for a bot that a person makes on the messenger. */
-export interface ChannelRequestAnswer {
+export interface ChannelRequest {
   /** Id of the request. */
   channel_request_id: string;
   /** Name of the channel that the bot becomes. */
@@ -995,192 +995,6 @@ export interface ChannelUnavailableEventData {
   reason: string;
   /** The error of the last call to the messenger, for people. */
   detail: string;
-}
-
-/** The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's. */
-export interface Client {
-  /** Its IPv4 or IPv6 address, as your server sees it. */
-  ip?: string | null | undefined;
-  /** Its header `User-Agent`. */
-  user_agent?: string | null | undefined;
-}
-
-/** A client as the API shows it. */
-export interface ClientAnswer {
-  /** The client's id, in this API and in OAuth. */
-  client_id: string;
-  /** Shown to people when they sign in. */
-  name: string;
-  /** What the client's software asks for as issuer or discovery URL. */
-  issuer: string;
-  /** Where people may return after sign-in, compared character by character; 20 at most. */
-  redirect_uris: Array<string>;
-  /** Where a browser may return after sign-out; 20 at most. */
-  post_logout_redirect_uris: Array<string>;
-  /** Receives signed logout tokens when a session ends; null for none. */
-  backchannel_logout_uri: string | null;
-  /** How it authenticates; `none` without a secret. */
-  token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
-  /**
-   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
-   * that are fetched.
-   */
-  jwks: Record<string, unknown> | null;
-  /** Where its public keys are fetched from; null if they are not. */
-  jwks_uri: string | null;
-  /**
-   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
-   * of others.
-   */
-  grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
-  /** Scopes that the client may request. */
-  scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
-  /** Whether people are signed in without being asked for consent. */
-  first_party: boolean;
-  /** Whether people always have to choose the number that the page shows. */
-  number_matching: boolean;
-  /**
-   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
-   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
-  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
-  require_pushed: boolean;
-  /**
-   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
-   * without, it has to ask `userinfo`.
-   */
-  claims_in_id_token: boolean;
-  /**
-   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
-   * call. 100 at most.
-   */
-  introspects: Array<string>;
-  /**
-   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
-   * (`pairwise`).
-   */
-  subject_type: "public" | "pairwise";
-  /** Algorithm that its ID tokens are signed with. */
-  id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
-  /** The client's site, shown to people; null for none. */
-  home_url: string | null;
-  /** Whether software registered it, with a registration token. */
-  dynamic: boolean;
-  /** Time of creation. */
-  created_at: string;
-}
-
-/** A new client. */
-export interface ClientBody {
-  /** Where people may return after sign-in, compared character by character; 20 at most. */
-  redirect_uris?: Array<string> | undefined;
-  /** Where a browser may return after sign-out; 20 at most. */
-  post_logout_redirect_uris?: Array<string> | undefined;
-  /** Receives signed logout tokens when a session ends; null for none. */
-  backchannel_logout_uri?: string | null | undefined;
-  /** Scopes that the client may request. */
-  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
-  /**
-   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
-   * of others.
-   */
-  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
-  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. */
-  jwks?: Record<string, unknown> | null | undefined;
-  /**
-   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
-   * is not known, at most once a minute.
-   */
-  jwks_uri?: string | null | undefined;
-  /** Whether people are signed in without being asked for consent. */
-  first_party?: boolean | undefined;
-  /** Whether people always have to choose the number that the page shows. */
-  number_matching?: boolean | undefined;
-  /**
-   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
-   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
-  require_pushed?: boolean | undefined;
-  /**
-   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
-   * without, it has to ask `userinfo`.
-   */
-  claims_in_id_token?: boolean | undefined;
-  /**
-   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
-   * call. 100 at most.
-   */
-  introspects?: Array<string> | undefined;
-  /** The client's site, shown to people; null for none. */
-  home_url?: string | null | undefined;
-  /** Shown to people when they sign in. */
-  name: string;
-  /**
-   * How it authenticates. A secret may always come in the header, and in the form only with
-   * `client_secret_post`; `none` is for apps, which can't keep a secret.
-   */
-  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none" | undefined;
-  /**
-   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
-   * (`pairwise`).
-   */
-  subject_type?: "public" | "pairwise" | undefined;
-  /** Algorithm that its ID tokens are signed with; by default the setting `oidc.signing_alg`. */
-  id_token_signed_response_alg?: "RS256" | "ES256" | "EdDSA" | null | undefined;
-}
-
-/** Changes of a client; what is left out stays. A URL of null is removed. */
-export interface ClientChange {
-  /** Shown to people when they sign in. */
-  name?: string | undefined;
-  /** Where people may return after sign-in, compared character by character; 20 at most. */
-  redirect_uris?: Array<string> | undefined;
-  /** Where a browser may return after sign-out; 20 at most. */
-  post_logout_redirect_uris?: Array<string> | undefined;
-  /** Receives signed logout tokens when a session ends; null for none. */
-  backchannel_logout_uri?: string | null | undefined;
-  /** Scopes that the client may request. */
-  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
-  /**
-   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
-   * of others.
-   */
-  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
-  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
-  jwks?: Record<string, unknown> | undefined;
-  /**
-   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
-   * is not known, at most once a minute.
-   */
-  jwks_uri?: string | undefined;
-  /** Whether people are signed in without being asked for consent. */
-  first_party?: boolean | undefined;
-  /** Whether people always have to choose the number that the page shows. */
-  number_matching?: boolean | undefined;
-  /**
-   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
-   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
-  require_pushed?: boolean | undefined;
-  /**
-   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
-   * without, it has to ask `userinfo`.
-   */
-  claims_in_id_token?: boolean | undefined;
-  /**
-   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
-   * call. 100 at most.
-   */
-  introspects?: Array<string> | undefined;
-  /** How it sends its secret. A client without one keeps its way to authenticate. */
-  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | undefined;
-  /** The client's site, shown to people; null for none. */
-  home_url?: string | null | undefined;
 }
 
 /** What had become of a variant. */
@@ -1300,7 +1114,7 @@ export interface CreateFormBody {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<Route> | undefined;
+  routes?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1340,6 +1154,67 @@ export interface CreateGatewayBody {
   paths?: GatewayPaths | null | undefined;
 }
 
+/** A new client. */
+export interface CreateOidcClientBody {
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
+  redirect_uris?: Array<string> | undefined;
+  /** Where a browser may return after sign-out; 20 at most. */
+  post_logout_redirect_uris?: Array<string> | undefined;
+  /** Receives signed logout tokens when a session ends; null for none. */
+  backchannel_logout_uri?: string | null | undefined;
+  /** Scopes that the client may request. */
+  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
+  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
+  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. */
+  jwks?: Record<string, unknown> | null | undefined;
+  /**
+   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
+   * is not known, at most once a minute.
+   */
+  jwks_uri?: string | null | undefined;
+  /** Whether people are signed in without being asked for consent. */
+  first_party?: boolean | undefined;
+  /** Whether people always have to choose the number that the page shows. */
+  number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
+  require_pushed?: boolean | undefined;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token?: boolean | undefined;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects?: Array<string> | undefined;
+  /** The client's site, shown to people; null for none. */
+  home_url?: string | null | undefined;
+  /** Shown to people when they sign in. */
+  name: string;
+  /**
+   * How it authenticates. A secret may always come in the header, and in the form only with
+   * `client_secret_post`; `none` is for apps, which can't keep a secret.
+   */
+  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none" | undefined;
+  /**
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
+   */
+  subject_type?: "public" | "pairwise" | undefined;
+  /** Algorithm that its ID tokens are signed with; by default the setting `oidc.signing_alg`. */
+  id_token_signed_response_alg?: "RS256" | "ES256" | "EdDSA" | null | undefined;
+}
+
 /** A new permission. */
 export interface CreatePermissionBody {
   /** What `permission` of `POST /v1/send` names it by; it can't be changed later. */
@@ -1352,12 +1227,12 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
-/** A new route. Every step but the last that waits for more than `sent` has `within_s`. */
+/** A new route. Every step but the last that waits for more than `sent` has `within_seconds`. */
 export interface CreateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name: string;
   /** The channels, in the order in which they are tried. */
-  steps: Array<RouteStep>;
+  steps: Array<RouteStepBody>;
 }
 
 /** A new template. */
@@ -1399,7 +1274,7 @@ export interface CustomerReplyBody {
 }
 
 /** What was done on a day of an operation. */
-export interface DayAnswer {
+export interface Day {
   /** The day in UTC. */
   day: string;
   /**
@@ -1414,9 +1289,9 @@ export interface DayAnswer {
 }
 
 /** The oldest day first; days on which nothing was paid for are left out. */
-export interface DaysAnswer {
+export interface Days {
   /** Usage by day and operation. */
-  data: Array<DayAnswer>;
+  data: Array<Day>;
 }
 
 /**
@@ -1433,7 +1308,7 @@ export interface Delay {
 }
 
 /** A delivery of an event to a webhook, with its attempts. */
-export interface DeliveryAnswer {
+export interface Delivery {
   /** The delivery's id, which every attempt carries in a header, so that receivers can recognise repetitions. */
   delivery_id: string;
   /** The webhook's id. */
@@ -1442,16 +1317,16 @@ export interface DeliveryAnswer {
   event_id: string;
   /** The event's name. */
   event: string;
-  /** `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
-  status: "pending" | "delivered" | "failed" | "cancelled";
+  /** `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
+  status: "queued" | "delivered" | "failed" | "cancelled";
   /** Time of creation. */
   created_at: string;
-  /** When it is attempted next; null unless it is pending. */
+  /** When it is attempted next; null unless it is queued. */
   next_attempt_at: string | null;
-  /** When it was delivered, failed or cancelled; null while it is pending. */
+  /** When it was delivered, failed or cancelled; null while it is queued. */
   finished_at: string | null;
   /** Its attempts, the first one first. */
-  attempts: Array<AttemptAnswer>;
+  attempts: Array<Attempt>;
 }
 
 /** Fields of `delivery.delivered`: the messenger reports that the message arrived. */
@@ -1613,18 +1488,8 @@ export interface DeliverySuccessEventData {
   metadata: Record<string, unknown> | null;
 }
 
-/** The helpdesk of a project. What is left out has its default. */
-export interface DeskSettings {
-  /**
-   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
-   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
-   * for the installation's setting `helpdesk.assignment`.
-   */
-  assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
-}
-
 /** The helpdesk of a project. */
-export interface DeskSettingsAnswer {
+export interface DeskSettings {
   /**
    * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
    * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
@@ -1634,7 +1499,7 @@ export interface DeskSettingsAnswer {
 }
 
 /** A drip campaign in its newest version. */
-export interface DripAnswer {
+export interface Drip {
   /** The campaign's id. */
   drip_id: string;
   /** Shown to the people who manage campaigns. */
@@ -1729,7 +1594,7 @@ export interface DripStepSentEventData {
 }
 
 /** What a message said until then. */
-export interface EditAnswer {
+export interface Edit {
   /** The text before. */
   text: string;
   /** When it was replaced. */
@@ -1762,7 +1627,7 @@ export interface EnrollBody {
 }
 
 /** A subscriber's progress in a drip campaign. */
-export interface EnrollmentAnswer {
+export interface Enrollment {
   /** The enrollment's id. */
   enrollment_id: string;
   /** The campaign's id. */
@@ -1788,7 +1653,7 @@ export interface EnrollmentAnswer {
 }
 
 /** An entry of the ledger: a charge for one operation. */
-export interface EntryAnswer {
+export interface Entry {
   /** The entry's id, in the order of time. */
   entry_id: string;
   /**
@@ -1818,13 +1683,13 @@ export interface EntryAnswer {
 /** A page of messages and notes, newest first. */
 export interface EntryPage {
   /** The messages and notes of this page. */
-  data: Array<TicketEntryAnswer>;
+  data: Array<TicketEntry>;
   /** Pass it as `cursor` to get the next page; null on the last page. */
   next_cursor: string | null;
 }
 
 /** An event. */
-export interface EventAnswer {
+export interface Event {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
   event_id: string;
   /** Name of the event, of the core or a plugin. */
@@ -1862,27 +1727,27 @@ export interface EventTrackedEventData {
   properties: Record<string, unknown>;
 }
 
-/**
- * An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and `days` is
- * given.
- */
-export interface Every {
-  /** Hours between runs, as they pass; 8,760 at most. */
-  hours?: number | null | undefined;
-  /** Days between runs, which come at the same local time; 365 at most. */
-  days?: number | null | undefined;
-}
-
 /** An interval, of which one is there. */
-export interface EveryAnswer {
+export interface Every {
   /** Hours between runs, as they pass; 8,760 at most. */
   hours?: number;
   /** Days between runs, which come at the same local time; 365 at most. */
   days?: number;
 }
 
+/**
+ * An interval: `hours` as they pass, or `days` at the same local time. Exactly one of `hours` and `days` is
+ * given.
+ */
+export interface EveryBody {
+  /** Hours between runs, as they pass; 8,760 at most. */
+  hours?: number | null | undefined;
+  /** Days between runs, which come at the same local time; 365 at most. */
+  days?: number | null | undefined;
+}
+
 /** How the variants of a broadcast are tried, and which of them was chosen. */
-export interface ExperimentAnswer {
+export interface Experiment {
   /** Percentage of the recipients who get the variants, each as many as the others. */
   share_percent: number;
   /**
@@ -1891,11 +1756,15 @@ export interface ExperimentAnswer {
    */
   winner: "clicks" | "manual";
   /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_s: number;
+  after_seconds: number;
   /** The names of the variants. */
   variants: Array<string>;
-  /** `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without one. */
-  state: "testing" | "waiting" | "decided" | "ended";
+  /**
+   * `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks decide,
+   * `pending` for a choice. `completed` with a winner, or at the end without one; `cancelled` with the
+   * broadcast.
+   */
+  status: "running" | "scheduled" | "pending" | "completed" | "cancelled";
   /** When clicks decide; null before the end of the first stage, and if they don't. */
   decides_at: string | null;
   /** The variant for the rest; null before. */
@@ -1909,7 +1778,7 @@ export interface ExperimentAnswer {
 }
 
 /** A file. Of a `queued` one, type, name and size are what the messenger says. */
-export interface FileAnswer {
+export interface File {
   /** Id of the file, from its upload or from an event. */
   file_id: string;
   /** Person who sent it to the bot; null for an upload of yours. */
@@ -1938,7 +1807,7 @@ export interface FileAnswer {
 }
 
 /** A form, as its newest version has it. */
-export interface FormAnswer {
+export interface Form {
   /** The form's id. */
   form_id: string;
   /** Part of the messengers' links. */
@@ -1954,7 +1823,7 @@ export interface FormAnswer {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes: Array<Route>;
+  routes: Array<FormRule>;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -2011,6 +1880,14 @@ export interface FormField {
   multiline?: boolean | undefined;
 }
 
+/** Where a submission goes, if `when` holds or is left out. */
+export interface FormRule {
+  /** Which submissions it is for; left out, for all. */
+  when?: Condition | null | undefined;
+  /** Where they go, by `kind`. */
+  to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
+}
+
 /** Fields of `form.submitted`. */
 export interface FormSubmittedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -2041,13 +1918,13 @@ export interface FormSubmittedEventData {
   /** The submission's id. */
   submission_id: string;
   /** In the order of the questions; those without an answer are left out. */
-  answers: Array<GivenAnswer>;
+  answers: Array<Given>;
   /** Whether it was filled in on the web or in a messenger. */
   source: "web" | "messenger";
 }
 
 /** A gateway, without the secret in its URL. */
-export interface GatewayAnswer {
+export interface Gateway {
   /** The gateway's id. */
   gateway_id: string;
   /** Your own name for it. */
@@ -2104,7 +1981,7 @@ export interface GatewayFailedEventData {
 }
 
 /** A message that was sent through a gateway; its text is kept until it is sent, and encrypted. */
-export interface GatewayMessageAnswer {
+export interface GatewayMessage {
   /** The message's id. */
   message_id: string;
   /** The gateway's id. */
@@ -2173,17 +2050,17 @@ export interface GatewaySentEventData {
 }
 
 /** The new URL of a gateway. */
-export interface GatewayUrlAnswer {
+export interface GatewayUrl {
   /** The gateway's id. */
   gateway_id: string;
   /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
   url: string;
-  /** Until when requests to the URL before are taken as well. */
-  old_url_valid_until: string;
+  /** Until when the previous URL is accepted. */
+  previous_valid_until: string;
 }
 
 /** An answer. */
-export interface GivenAnswer {
+export interface Given {
   /** Key of the question. */
   key: string;
   /** Type of the question. */
@@ -2200,25 +2077,25 @@ export interface Holiday {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
   /** What the day is, for agents; may be empty. */
-  name?: string | undefined;
-}
-
-/** A day on which the desk is closed. */
-export interface HolidayAnswer {
-  /** The local day, `YYYY-MM-DD`. */
-  date: string;
-  /** What the day is, for agents; may be empty. */
   name: string;
 }
 
+/** A day on which the desk is closed. */
+export interface HolidayBody {
+  /** The local day, `YYYY-MM-DD`. */
+  date: string;
+  /** What the day is, for agents; may be empty. */
+  name?: string | undefined;
+}
+
 /** The business hours of a project's helpdesk. */
-export interface HoursAnswer {
+export interface Hours {
   /** IANA time zone of the hours and days. */
   timezone: string;
   /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings: Array<OpeningAnswer>;
+  openings: Array<Opening>;
   /** Days on which it is closed. */
-  holidays: Array<HolidayAnswer>;
+  holidays: Array<Holiday>;
   /**
    * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
    * period: a text, or one by language. Null for nothing.
@@ -2234,9 +2111,9 @@ export interface HoursBody {
   /** IANA time zone of the hours and days. */
   timezone?: string | undefined;
   /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings?: Array<Opening> | undefined;
+  openings?: Array<OpeningBody> | undefined;
   /** Days on which it is closed. */
-  holidays?: Array<Holiday> | undefined;
+  holidays?: Array<HolidayBody> | undefined;
   /**
    * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
    * period: a text, or one by language. Null for nothing.
@@ -2245,7 +2122,7 @@ export interface HoursBody {
 }
 
 /** An import and how far it is. */
-export interface ImportAnswer {
+export interface Import {
   /** The import's id. */
   import_id: string;
   /** `running`, `completed`, `cancelled` or `failed`, see `code`. */
@@ -2314,7 +2191,7 @@ export interface ImportFinishedEventData {
 }
 
 /** The result of a route. */
-export interface LeadAnswer {
+export interface Lead {
   /** Its number among the form's routes, from 0. */
   route: number;
   /** Where it leads, by the `kind` of its target. */
@@ -2328,7 +2205,7 @@ export interface LeadAnswer {
 }
 
 /** Limits of a project and its messages, and of plugins. */
-export interface LimitsAnswer {
+export interface Limits {
   /**
    * API requests of the project, over all keys. Several processes without Redis count each by itself, so that
    * more may be accepted.
@@ -2369,7 +2246,7 @@ export interface LimitsAnswer {
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
-export interface LinkAnswer {
+export interface Link {
   /** The link that opens the bot, per channel. */
   links: Record<string, string>;
   /** The address of the same link as a QR code (SVG), per channel; no key needed. */
@@ -2466,7 +2343,7 @@ export interface MailingMedia {
 }
 
 /** The message as it was given. Fields that were not given are absent. */
-export interface MailingMessageAnswer {
+export interface MailingMessage {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string;
   /** Values that are the same for all. */
@@ -2527,7 +2404,7 @@ export interface MailingProgress {
 }
 
 /** The file of a message. */
-export interface MediaAnswer {
+export interface Media {
   /** How the messenger shows the file. */
   type: "image" | "video" | "document";
   /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
@@ -2547,7 +2424,7 @@ export interface MediaBody {
 }
 
 /** A member as the API shows them. */
-export interface MemberAnswer {
+export interface Member {
   /** Id of the member. */
   member_id: string;
   /** Name shown to colleagues and customers. */
@@ -2587,7 +2464,7 @@ export interface MergePeopleBody {
 }
 
 /** A message as the API shows it. */
-export interface MessageAnswer {
+export interface Message {
   /** Id of the message, from `POST /v1/send` or a delivery event. */
   message_id: string;
   /** A person on one channel of the project. */
@@ -2619,9 +2496,9 @@ export interface MessageAnswer {
    */
   format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text. */
-  media: MediaAnswer | null;
+  media: Media | null;
   /** Rows of buttons under the message, from top to bottom. */
-  buttons: Array<Array<ButtonAnswer>>;
+  buttons: Array<Array<Button>>;
   /** Whether it is delivered without a notification sound. */
   silent: boolean;
   /** Permission that the recipient must have granted on delivery; null if none is needed. */
@@ -2660,11 +2537,11 @@ export interface MessageAnswer {
    */
   waits_for: "delivered" | "read" | "answered" | null;
   /** Steps of its route so far, in their order; empty without a route. */
-  past_steps: Array<PastStepAnswer>;
+  past_steps: Array<PastStep>;
 }
 
 /** The subscriber. */
-export interface MiniAppAnswer {
+export interface MiniApp {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -2716,8 +2593,36 @@ export interface MiniAppBody {
   external_id?: string | null | undefined;
 }
 
+/** A new gateway and its URL. */
+export interface NewGateway {
+  /** The gateway's id. */
+  gateway_id: string;
+  /** Your own name for it. */
+  name: string;
+  /** The software that sends through it. */
+  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
+  /**
+   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
+   * does not take the message, and if the recipient asks for another within minutes.
+   */
+  channels: Array<string>;
+  /** Whether requests have to be signed. */
+  has_signing_key: boolean;
+  /**
+   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
+   * names separated by dots, and numbers for positions in a list. Null for none.
+   */
+  paths: Record<string, string> | null;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
+  url: string;
+}
+
 /** A new client. */
-export interface NewClientAnswer {
+export interface NewOidcClient {
   /** The client's id, in this API and in OAuth. */
   client_id: string;
   /** Shown to people when they sign in. */
@@ -2784,36 +2689,8 @@ export interface NewClientAnswer {
   client_secret?: string;
 }
 
-/** A new gateway and its URL. */
-export interface NewGatewayAnswer {
-  /** The gateway's id. */
-  gateway_id: string;
-  /** Your own name for it. */
-  name: string;
-  /** The software that sends through it. */
-  sender: "zitadel" | "logto" | "novu" | "supabase" | "generic";
-  /**
-   * Names of the channels on which a recipient is looked for, in this order: the next one is tried if one
-   * does not take the message, and if the recipient asks for another within minutes.
-   */
-  channels: Array<string>;
-  /** Whether requests have to be signed. */
-  has_signing_key: boolean;
-  /**
-   * Where a `generic` gateway finds its fields in the body, if they are not at the top under their own names:
-   * names separated by dots, and numbers for positions in a list. Null for none.
-   */
-  paths: Record<string, string> | null;
-  /** Time of creation. */
-  created_at: string;
-  /** Time of the last change; that of creation if there was none. */
-  updated_at: string;
-  /** Where the sender posts its messages. It holds the gateway's secret and can't be read again. */
-  url: string;
-}
-
 /** A new initial access token. */
-export interface NewRegistrationTokenAnswer {
+export interface NewRegistrationToken {
   /** The token's id. */
   token_id: string;
   /** What it is for; clients do not see it. */
@@ -2831,7 +2708,7 @@ export interface NewRegistrationTokenAnswer {
 }
 
 /** A webhook with its signing secret, which is shown this once. */
-export interface NewWebhookAnswer {
+export interface NewWebhook {
   /** The webhook's id. */
   webhook_id: string;
   /** Where events are POSTed to. */
@@ -2855,6 +2732,72 @@ export interface NewWebhookAnswer {
   updated_at: string;
   /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
+}
+
+/** A client as the API shows it. */
+export interface OidcClient {
+  /** The client's id, in this API and in OAuth. */
+  client_id: string;
+  /** Shown to people when they sign in. */
+  name: string;
+  /** What the client's software asks for as issuer or discovery URL. */
+  issuer: string;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
+  redirect_uris: Array<string>;
+  /** Where a browser may return after sign-out; 20 at most. */
+  post_logout_redirect_uris: Array<string>;
+  /** Receives signed logout tokens when a session ends; null for none. */
+  backchannel_logout_uri: string | null;
+  /** How it authenticates; `none` without a secret. */
+  token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
+  /**
+   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
+   * that are fetched.
+   */
+  jwks: Record<string, unknown> | null;
+  /** Where its public keys are fetched from; null if they are not. */
+  jwks_uri: string | null;
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
+  grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
+  /** Scopes that the client may request. */
+  scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
+  /** Whether people are signed in without being asked for consent. */
+  first_party: boolean;
+  /** Whether people always have to choose the number that the page shows. */
+  number_matching: boolean;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove: Array<"account" | "mailbox" | "phone" | "homeserver">;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
+  require_pushed: boolean;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token: boolean;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects: Array<string>;
+  /**
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
+   */
+  subject_type: "public" | "pairwise";
+  /** Algorithm that its ID tokens are signed with. */
+  id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
+  /** The client's site, shown to people; null for none. */
+  home_url: string | null;
+  /** Whether software registered it, with a registration token. */
+  dynamic: boolean;
+  /** Time of creation. */
+  created_at: string;
 }
 
 /**
@@ -2893,7 +2836,7 @@ export interface OpenTicketBody {
   file_ids?: Array<string> | undefined;
 }
 
-/** Hours of one day of the week. `closes` is later than `opens`. */
+/** Hours of one day of the week. */
 export interface Opening {
   /** The day of the week. */
   day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
@@ -2903,8 +2846,8 @@ export interface Opening {
   closes: string;
 }
 
-/** Hours of one day of the week. */
-export interface OpeningAnswer {
+/** Hours of one day of the week. `closes` is later than `opens`. */
+export interface OpeningBody {
   /** The day of the week. */
   day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
   /** Local time at which it opens, `HH:MM`. */
@@ -2922,14 +2865,14 @@ export interface Option {
 }
 
 /** State of a code. */
-export interface OtpAnswer {
+export interface Otp {
   /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
   otp_id: string;
   /**
-   * `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of the same
-   * purpose took its place.
+   * `pending` until the link of a request is opened, then `queued` until a messenger takes the message;
+   * `failed` if none did. `superseded`: a newer code of the same purpose took its place.
    */
-  status: "pending" | "sent" | "verified" | "expired" | "max_attempts_reached" | "superseded";
+  status: "pending" | "queued" | "sent" | "failed" | "verified" | "expired" | "max_attempts_reached" | "superseded";
   /** That of the request. */
   purpose: string;
   /**
@@ -3083,7 +3026,7 @@ export interface OtpVerifiedEventData {
 }
 
 /** A channel of the project's own. */
-export interface OwnChannelAnswer {
+export interface OwnChannel {
   /** What `channel` of other requests and events names it by. */
   name: string;
   /** Id of this channel, part of its webhook's address; a name can be given anew. */
@@ -3108,13 +3051,13 @@ export interface OwnChannelAnswer {
   /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
   receiving: "nothing" | "poll" | "webhook";
   /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
-  reception: ReceptionAnswer | null;
+  reception: Reception | null;
   /** The bot's profile; null until the messenger has told it. */
-  bot: BotAnswer | null;
+  bot: Bot | null;
   /** Link to the bot; null until the messenger has told its name. */
   link: string | null;
   /** What the bot may spend on its messenger a day; null if it spends nothing. */
-  budget: BudgetAnswer | null;
+  budget: Budget | null;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
@@ -3122,7 +3065,7 @@ export interface OwnChannelAnswer {
 }
 
 /** A step of a message's route that is over, or whose report is waited for. */
-export interface PastStepAnswer {
+export interface PastStep {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
   /** Whom it was sent to; null if the step was passed over. */
@@ -3159,7 +3102,7 @@ export interface Percentiles {
 }
 
 /** A billing month, which starts on the day of the month on which the account was created. */
-export interface PeriodAnswer {
+export interface Period {
   /** When it began. */
   started_at: string;
   /** When the next one begins. */
@@ -3167,7 +3110,7 @@ export interface PeriodAnswer {
 }
 
 /** A permission. */
-export interface PermissionAnswer {
+export interface Permission {
   /** What `permission` of `POST /v1/send` names it by. */
   key: string;
   /** Label of the button that grants and revokes it, or one per language. */
@@ -3180,6 +3123,14 @@ export interface PermissionAnswer {
   active_subscribers: number;
   /** Time of creation. */
   created_at: string;
+}
+
+/** A person with all addresses and accounts. */
+export interface Person {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** One per channel, by the channel's name. */
+  addresses: Array<PersonAddress>;
 }
 
 /** A person on one channel. */
@@ -3221,16 +3172,8 @@ export interface PersonAddress {
   last_seen_at: string;
 }
 
-/** A person with all addresses and accounts. */
-export interface PersonAnswer {
-  /** Your own id of the person, 1-128 printable characters. */
-  external_id: string;
-  /** One per channel, by the channel's name. */
-  addresses: Array<PersonAddress>;
-}
-
 /** All that is stored about a person. */
-export interface PersonalDataAnswer {
+export interface PersonalData {
   /** When it was read. */
   exported_at: string;
   /** The person on each channel. */
@@ -3238,7 +3181,7 @@ export interface PersonalDataAnswer {
 }
 
 /** The message in each language that was asked for. */
-export interface PreviewAnswer {
+export interface Preview {
   /** One entry per language. */
   data: Array<PreviewMessage>;
   /** Names of given variables that the template does not use, often typos; `POST /v1/send` ignores them. */
@@ -3315,7 +3258,7 @@ export interface Problem {
 }
 
 /** The project that an API key belongs to. */
-export interface ProjectAnswer {
+export interface Project {
   /** The project, as in the logs and commands of the service. */
   project_id: string;
   /** Name shown to people. */
@@ -3333,9 +3276,9 @@ export interface ProjectAnswer {
   /** Whether links in broadcasts lead through this service, which counts who opens them. */
   link_tracking: boolean;
   /** The limits in force. */
-  limits: LimitsAnswer;
+  limits: Limits;
   /** The channels that the project can use, shared and its own. */
-  channels: Array<ChannelAnswer>;
+  channels: Array<Channel>;
 }
 
 /** What is to change; a field that is left out stays. A text that is null is removed. */
@@ -3356,7 +3299,17 @@ export interface ProjectBody {
   link_tracking?: boolean | undefined;
 }
 
-/** Local times of the day, between which nothing is sent. `from` and `to` differ. */
+/** A tag. */
+export interface ProjectTag {
+  /** The tag, as people carry it. */
+  name: string;
+  /** Subscribers who carry it, whatever their status. */
+  subscribers: number;
+  /** Time of creation. */
+  created_at: string;
+}
+
+/** Local times of the day, between which nothing is sent. */
 export interface QuietHours {
   /** Local time at which they begin, `HH:MM`. */
   from: string;
@@ -3364,8 +3317,8 @@ export interface QuietHours {
   to: string;
 }
 
-/** Local times of the day, between which nothing is sent. */
-export interface QuietHoursAnswer {
+/** Local times of the day, between which nothing is sent. `from` and `to` differ. */
+export interface QuietHoursBody {
   /** Local time at which they begin, `HH:MM`. */
   from: string;
   /** Local time at which they end; before `from`, on the next day. */
@@ -3381,7 +3334,7 @@ export interface Rating {
 }
 
 /** How a bot receives what people write. */
-export interface ReceptionAnswer {
+export interface Reception {
   /** `interrupted`: nothing arrives, and sending may still work. */
   status: "receiving" | "interrupted";
   /** When receiving failed first; null while it works. */
@@ -3393,7 +3346,7 @@ export interface ReceptionAnswer {
 }
 
 /** A person of the audience and the outcome for them. */
-export interface RecipientAnswer {
+export interface Recipient {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** The channel of the route by which they were reached, or were tried last; null without a `route_id`. */
@@ -3411,7 +3364,7 @@ export interface RecipientAnswer {
 }
 
 /** A recurring message. What became of it is of the last run. */
-export interface RecurringAnswer {
+export interface Recurring {
   /** The recurring message's id. */
   recurring_id: string;
   /** `active`, or `paused` by a request; `ended` after its last run, or `cancelled`. */
@@ -3419,7 +3372,7 @@ export interface RecurringAnswer {
   /** When it is sent; null with `every`. */
   cron: string | null;
   /** How often it is sent; null with `cron`. */
-  every: EveryAnswer | null;
+  every: Every | null;
   /** IANA time zone of `cron`, of days and of quiet hours. */
   timezone: string;
   /** No run before this time, in UTC; null if there is no such limit. */
@@ -3427,7 +3380,7 @@ export interface RecurringAnswer {
   /** No run after this time, in UTC; null if it does not end. */
   ends_at: string | null;
   /** Runs due in these hours are sent when they end; null without them. */
-  quiet_hours: QuietHoursAnswer | null;
+  quiet_hours: QuietHours | null;
   /** When it is sent next; null while it is paused, and when it is over. */
   next_run_at: string | null;
   /** When it was due last, whether or not it could be sent; null before the first run. */
@@ -3435,11 +3388,11 @@ export interface RecurringAnswer {
   /** Who gets it; null for an audience. */
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
-  audience: AudienceAnswer | null;
+  audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
   route_id: string | null;
   /** What is sent. */
-  message: MailingMessageAnswer;
+  message: MailingMessage;
   /**
    * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
    * audience.
@@ -3505,7 +3458,7 @@ export interface RecurringBody {
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
-  audience?: Audience | null | undefined;
+  audience?: AudienceBody | null | undefined;
   /**
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
@@ -3517,7 +3470,7 @@ export interface RecurringBody {
    */
   cron?: string | null | undefined;
   /** Or how often: counted from `starts_at`, and without it the first run is one interval from now. */
-  every?: Every | null | undefined;
+  every?: EveryBody | null | undefined;
   /** IANA time zone of `cron`, of days, of quiet hours and of local times. */
   timezone?: string | undefined;
   /** No run before this time: RFC 3339, or a local time in `timezone`. */
@@ -3525,7 +3478,7 @@ export interface RecurringBody {
   /** No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end. */
-  quiet_hours?: QuietHours | null | undefined;
+  quiet_hours?: QuietHoursBody | null | undefined;
 }
 
 /** Fields of `recurring.sent`. */
@@ -3560,7 +3513,7 @@ export interface RecurringSentEventData {
 }
 
 /** An initial access token, which can't be shown again. */
-export interface RegistrationTokenAnswer {
+export interface RegistrationToken {
   /** The token's id. */
   token_id: string;
   /** What it is for; clients do not see it. */
@@ -3580,7 +3533,7 @@ export interface RegistrationTokenBody {
   /** Clients that it can register; null for any number. */
   max_uses?: number | null | undefined;
   /** Seconds for which it is valid; null if it does not expire. */
-  lifetime_s?: number | null | undefined;
+  expires_in?: number | null | undefined;
 }
 
 /** A message that was not accepted, with the error that `POST /v1/send` would have returned. */
@@ -3594,7 +3547,7 @@ export interface Rejected {
 }
 
 /** A replay that has begun, in the background. */
-export interface ReplayAnswer {
+export interface Replay {
   /** The webhook's id. */
   webhook_id: string;
   /** Events that happened then or later are looked at. */
@@ -3616,11 +3569,11 @@ export interface ReplayBody {
 }
 
 /** The reply or note, and the ticket afterwards. */
-export interface ReplyAnswer {
+export interface Reply {
   /** The ticket afterwards. */
-  ticket: TicketAnswer;
+  ticket: Ticket;
   /** The reply or note. */
-  message: TicketEntryAnswer;
+  message: TicketEntry;
 }
 
 /**
@@ -3652,7 +3605,7 @@ export interface ReplyBody {
 }
 
 /** A requested code; it is sent when its link is opened. */
-export interface RequestOtpAnswer {
+export interface RequestOtp {
   /** Names the code when it is verified, and its status. */
   otp_id: string;
   /** The link that opens the bot, per channel. */
@@ -3690,53 +3643,32 @@ export interface RequestOtpBody {
   channel?: string | null | undefined;
 }
 
-/** The new signing secret, which is shown this once, and until when the old one signs too. */
-export interface RotatedSecretAnswer {
+/** The new signing secret, which is shown once, and until when the previous one also signs. */
+export interface RotatedSecret {
   /** The webhook's id. */
   webhook_id: string;
   /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
-  /** Until when deliveries are signed with the old secret too. */
-  old_secret_valid_until: string;
-}
-
-/** Where a submission goes, if `when` holds or is left out. */
-export interface Route {
-  /** Which submissions it is for; left out, for all. */
-  when?: Condition | null | undefined;
-  /** Where they go, by `kind`. */
-  to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
+  /** Until when deliveries are also signed with the previous secret. */
+  previous_valid_until: string;
 }
 
 /** A route. */
-export interface RouteAnswer {
+export interface Route {
   /** The route, from `POST /v1/routes`. */
   route_id: string;
   /** What people choose it by; no other route of the project has it. */
   name: string;
   /** The channels, in the order in which they are tried. */
-  steps: Array<RouteStepAnswer>;
+  steps: Array<RouteStep>;
   /** Time of creation. */
   created_at: string;
   /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
-/** Local times of the day between which a step may be used. `from` and `to` differ. */
-export interface RouteHours {
-  /** Local time from which the step may be used, `HH:MM`. */
-  from: string;
-  /**
-   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
-   * for one of the next day.
-   */
-  to: string;
-  /** IANA time zone of both. */
-  timezone?: string | undefined;
-}
-
 /** Local times of the day between which a step may be used. */
-export interface RouteHoursAnswer {
+export interface RouteHours {
   /** Local time from which the step may be used, `HH:MM`. */
   from: string;
   /**
@@ -3748,32 +3680,21 @@ export interface RouteHoursAnswer {
   timezone: string;
 }
 
-/** One channel of a route, and what is waited for there. */
-export interface RouteStep {
-  /** Messenger, by its channel's name in `GET /v1/project`. */
-  channel: string;
+/** Local times of the day between which a step may be used. `from` and `to` differ. */
+export interface RouteHoursBody {
+  /** Local time from which the step may be used, `HH:MM`. */
+  from: string;
   /**
-   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
-   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
-   * `read` need a channel that reports them.
+   * Local time until which it may be used, `HH:MM`; `24:00` for the end of the day, and earlier than `from`
+   * for one of the next day.
    */
-  until?: "sent" | "delivered" | "read" | "answered" | undefined;
-  /**
-   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
-   * where `until` is not `sent` and a step follows.
-   */
-  within_s?: number | null | undefined;
-  /** When the step may be used; at other times it is passed over. Null for always. */
-  hours?: RouteHours | null | undefined;
-  /**
-   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
-   * `continue` with the next step.
-   */
-  on_unknown?: "stop" | "continue" | undefined;
+  to: string;
+  /** IANA time zone of both. */
+  timezone?: string | undefined;
 }
 
 /** One channel of a route, and what is waited for there. */
-export interface RouteStepAnswer {
+export interface RouteStep {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
   /**
@@ -3786,9 +3707,9 @@ export interface RouteStepAnswer {
    * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
    * where `until` is not `sent` and a step follows.
    */
-  within_s: number | null;
+  within_seconds: number | null;
   /** When the step may be used; at other times it is passed over. Null for always. */
-  hours: RouteHoursAnswer | null;
+  hours: RouteHours | null;
   /**
    * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
    * `continue` with the next step.
@@ -3796,8 +3717,32 @@ export interface RouteStepAnswer {
   on_unknown: "stop" | "continue";
 }
 
+/** One channel of a route, and what is waited for there. */
+export interface RouteStepBody {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * What ends the route at this step: the messenger took the message (`sent`), it reached the person's device
+   * (`delivered`), they opened it (`read`), or they wrote or pressed a button (`answered`). `delivered` and
+   * `read` need a channel that reports them.
+   */
+  until?: "sent" | "delivered" | "read" | "answered" | undefined;
+  /**
+   * Seconds to wait for it before the next step; null to go on only if the message can't be sent. Required
+   * where `until` is not `sent` and a step follows.
+   */
+  within_seconds?: number | null | undefined;
+  /** When the step may be used; at other times it is passed over. Null for always. */
+  hours?: RouteHoursBody | null | undefined;
+  /**
+   * What follows if nobody can tell whether the message arrived: `stop`, so that nobody gets it twice, or
+   * `continue` with the next step.
+   */
+  on_unknown?: "stop" | "continue" | undefined;
+}
+
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
-export interface ScheduledAnswer {
+export interface Scheduled {
   /** The scheduled message's id. */
   scheduled_id: string;
   /**
@@ -3812,11 +3757,11 @@ export interface ScheduledAnswer {
   /** Who gets it; null for an audience. */
   subscriber_id: string | null;
   /** Who gets it; null for one subscriber. */
-  audience: AudienceAnswer | null;
+  audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
   route_id: string | null;
   /** What is sent. */
-  message: MailingMessageAnswer;
+  message: MailingMessage;
   /**
    * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
    * audience.
@@ -3881,7 +3826,7 @@ export interface ScheduledBody {
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
   /** In place of one subscriber: everybody who meets these filters at its time. */
-  audience?: Audience | null | undefined;
+  audience?: AudienceBody | null | undefined;
   /**
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
@@ -3996,7 +3941,7 @@ export interface ScheduledSkippedEventData {
 }
 
 /** Colours of one scheme, `#rrggbb`. */
-export interface SchemeAnswer {
+export interface Scheme {
   /** Buttons, and what is chosen. */
   accent: string;
   /** Text on the accent. */
@@ -4005,14 +3950,14 @@ export interface SchemeAnswer {
   link: string;
 }
 
-/** A new secret; the previous one stays valid until `previous_expires_at`. */
-export interface SecretAnswer {
+/** A new secret; the previous one stays valid until `previous_valid_until`. */
+export interface Secret {
   /** The secret's id. */
   secret_id: string;
   /** The secret itself, which can't be read again. */
   client_secret: string;
   /** Until when the previous secret is valid; null if there was none. */
-  previous_expires_at: string | null;
+  previous_valid_until: string | null;
 }
 
 /** A secret, which can't be shown again. */
@@ -4025,14 +3970,8 @@ export interface SecretEntry {
   expires_at: string | null;
 }
 
-/** The valid secrets of a client, newest first. */
-export interface SecretList {
-  /** The secrets. */
-  data: Array<SecretEntry>;
-}
-
 /** The message was taken and will be delivered. */
-export interface SendAnswer {
+export interface Send {
   /** Names the message in `/v1/messages` and in delivery events. */
   message_id: string;
   /** Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`. */
@@ -4094,7 +4033,7 @@ export interface SendBody {
 }
 
 /** A code that is being sent. */
-export interface SendOtpAnswer {
+export interface SendOtp {
   /** Names the code when it is verified, and its status. */
   otp_id: string;
   /** When the code stops working. */
@@ -4150,7 +4089,7 @@ export interface SendOtpBody {
 }
 
 /** A session that waits for its Yes. */
-export interface SessionAnswer {
+export interface Session {
   /** Names the sign-in when you ask for its status; hard to guess. */
   session_id: string;
   /** Always `pending`: nobody has answered yet. */
@@ -4164,7 +4103,7 @@ export interface SessionAnswer {
    * chat; show it beside the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
-  /** 10-99, to be shown beside the links; absent unless `match` was true. */
+  /** 10-99, to be shown beside the links; absent unless `number_matching` was true. */
   match_number?: number;
   /** Seconds in which the person can confirm. */
   expires_in: number;
@@ -4190,7 +4129,7 @@ export interface SessionBody {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
   /**
    * Email address or phone number, on the `channel` where people are known by one: the question is sent there
-   * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
+   * at once. Use `number_matching` too, so that nobody confirms a sign-in that another person started.
    */
   address?: string | null | undefined;
   /**
@@ -4199,21 +4138,38 @@ export interface SessionBody {
    */
   lang?: string | null | undefined;
   /** Number matching: the person chooses in the bot the number that your page shows. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /** The browser that signs in; shown in the bot's question. */
-  client?: Client | null | undefined;
+  client?: SignInClientBody | null | undefined;
+}
+
+/** Where a session stands. */
+export interface SessionStatus {
+  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
+  session_id: string;
+  /**
+   * `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was exchanged.
+   * `expired`: the time to answer, or to exchange the code, ran out.
+   */
+  status: "pending" | "confirmed" | "denied" | "expired" | "consumed";
+  /** That of the request; empty if it had none. */
+  state: string;
+  /** To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`. */
+  code?: string;
+  /** Seconds left to confirm, then to exchange the code; else 0. */
+  expires_in: number;
 }
 
 /** What pages make of an accent colour, so that it is read in light and dark. */
-export interface ShadesAnswer {
+export interface Shades {
   /** In light pages. */
-  light: SchemeAnswer;
+  light: Scheme;
   /** In dark pages. */
-  dark: SchemeAnswer;
+  dark: Scheme;
 }
 
 /** An item that arrived on a channel and could not be read or processed. */
-export interface ShelvedItemAnswer {
+export interface ShelvedItem {
   /** Id of the item. */
   item_id: string;
   /** What it is: an email, an update of a messenger, or a report on sent messages. */
@@ -4232,16 +4188,24 @@ export interface ShelvedItemAnswer {
   tried_at: string | null;
 }
 
+/** The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's. */
+export interface SignInClientBody {
+  /** Its IPv4 or IPv6 address, as your server sees it. */
+  ip?: string | null | undefined;
+  /** Its header `User-Agent`. */
+  user_agent?: string | null | undefined;
+}
+
 /** The service levels of a project, by priority. */
-export interface SlaAnswer {
+export interface Sla {
   /** Of urgent tickets. */
-  urgent: TargetsAnswer;
+  urgent: Targets;
   /** Of tickets with high priority. */
-  high: TargetsAnswer;
+  high: Targets;
   /** Of tickets as usual. */
-  normal: TargetsAnswer;
+  normal: Targets;
   /** Of tickets with low priority. */
-  low: TargetsAnswer;
+  low: Targets;
   /**
    * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
@@ -4252,13 +4216,13 @@ export interface SlaAnswer {
 /** The service levels of a project, by priority. What is left out has no target. */
 export interface SlaBody {
   /** Of urgent tickets. */
-  urgent?: Targets | undefined;
+  urgent?: TargetsBody | undefined;
   /** Of tickets with high priority. */
-  high?: Targets | undefined;
+  high?: TargetsBody | undefined;
   /** Of tickets as usual. */
-  normal?: Targets | undefined;
+  normal?: TargetsBody | undefined;
   /** Of tickets with low priority. */
-  low?: Targets | undefined;
+  low?: TargetsBody | undefined;
   /**
    * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
@@ -4267,7 +4231,7 @@ export interface SlaBody {
 }
 
 /** How far a ticket is from one of its targets. */
-export interface SlaClockAnswer {
+export interface SlaClock {
   /**
    * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
    * the closing.
@@ -4313,7 +4277,7 @@ export interface SplitPersonBody {
 }
 
 /** A static link with its addresses. */
-export interface StaticLinkAnswer {
+export interface StaticLink {
   /** Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. */
   slug: string;
   /** Helps you tell links apart. */
@@ -4321,7 +4285,7 @@ export interface StaticLinkAnswer {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match: boolean;
+  number_matching: boolean;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4352,7 +4316,7 @@ export interface StaticLinkBody {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4367,7 +4331,7 @@ export interface StaticLinkChange {
   /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url?: string | undefined;
   /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  match?: boolean | undefined;
+  number_matching?: boolean | undefined;
   /**
    * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
    * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
@@ -4376,7 +4340,7 @@ export interface StaticLinkChange {
 }
 
 /** Tickets that were opened since; those merged into others are not counted. */
-export interface StatsAnswer {
+export interface Stats {
   /** Since when tickets are counted. */
   since: string;
   /** How many were opened. */
@@ -4394,23 +4358,6 @@ export interface StatsAnswer {
    * age. A missed one counts when its time is over.
    */
   sla: TargetShares;
-}
-
-/** Where a session stands. */
-export interface StatusAnswer {
-  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
-  session_id: string;
-  /**
-   * `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was exchanged.
-   * `expired`: the time to answer, or to exchange the code, ran out.
-   */
-  status: "pending" | "confirmed" | "denied" | "expired" | "consumed";
-  /** That of the request; empty if it had none. */
-  state: string;
-  /** To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`. */
-  code?: string;
-  /** Seconds left to confirm, then to exchange the code; else 0. */
-  expires_in: number;
 }
 
 /** The new status of a ticket. To snooze it, use `POST .../snooze`. */
@@ -4471,7 +4418,7 @@ export interface StepMessage {
 }
 
 /** A submission. */
-export interface SubmissionAnswer {
+export interface Submission {
   /** The submission's id. */
   submission_id: string;
   /** The form's id. */
@@ -4487,15 +4434,15 @@ export interface SubmissionAnswer {
   /** Why it was marked as spam: a hidden input was filled in, or it came too fast. Null otherwise. */
   spam: "honeypot" | "too_fast" | null;
   /** In the order of the questions; those without an answer are left out. */
-  answers: Array<GivenAnswer>;
+  answers: Array<Given>;
   /** What became of the form's routes; empty for spam. */
-  routes: Array<LeadAnswer>;
+  routes: Array<Lead>;
   /** When it was submitted. */
   created_at: string;
 }
 
 /** A subscriber as the API shows them. */
-export interface SubscriberAnswer {
+export interface Subscriber {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -4653,16 +4600,6 @@ export interface SubscriptionPermissionChangedEventData {
   granted: boolean;
 }
 
-/** A tag. */
-export interface TagAnswer {
-  /** The tag, as people carry it. */
-  name: string;
-  /** Subscribers who carry it, whatever their status. */
-  subscribers: number;
-  /** Time of creation. */
-  created_at: string;
-}
-
 /** A tag's name. */
 export interface TagBody {
   /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
@@ -4670,14 +4607,14 @@ export interface TagBody {
 }
 
 /** What became of an item that was taken anyway. */
-export interface TakenAnswer {
+export interface Taken {
   /**
    * `taken`: it was processed like any other, and is no longer on the shelf. `kept`: it still can't be read
    * or processed, see `item`.
    */
   outcome: "taken" | "kept";
   /** The item with its new reason, if it was `kept`; null otherwise. */
-  item: ShelvedItemAnswer | null;
+  item: ShelvedItem | null;
 }
 
 /** How often a service level target was met. Each wait for a next reply counts by itself. */
@@ -4703,18 +4640,6 @@ export interface TargetShares {
 /** The targets of tickets of one priority. */
 export interface Targets {
   /** Minutes until the first reply of an agent; null for no target. */
-  first_reply_minutes?: number | null | undefined;
-  /** Minutes until each further reply, from the customer's message on; null for no target. */
-  next_reply_minutes?: number | null | undefined;
-  /** Minutes until the ticket is closed; null for no target. */
-  resolution_minutes?: number | null | undefined;
-  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
-  counted_in?: "business_hours" | "calendar" | undefined;
-}
-
-/** The targets of tickets of one priority. */
-export interface TargetsAnswer {
-  /** Minutes until the first reply of an agent; null for no target. */
   first_reply_minutes: number | null;
   /** Minutes until each further reply, from the customer's message on; null for no target. */
   next_reply_minutes: number | null;
@@ -4724,8 +4649,20 @@ export interface TargetsAnswer {
   counted_in: "business_hours" | "calendar";
 }
 
+/** The targets of tickets of one priority. */
+export interface TargetsBody {
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes?: number | null | undefined;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes?: number | null | undefined;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes?: number | null | undefined;
+  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
+  counted_in?: "business_hours" | "calendar" | undefined;
+}
+
 /** A template. */
-export interface TemplateAnswer {
+export interface Template {
   /** What `POST /v1/send` names it by. */
   key: string;
   /** Id of this template; another one that gets its key later has another. */
@@ -4783,7 +4720,7 @@ export interface TemplateMedia {
 }
 
 /** A ticket. */
-export interface TicketAnswer {
+export interface Ticket {
   /** The ticket's id. */
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
@@ -4881,7 +4818,7 @@ export interface TicketAssignedEventData {
 }
 
 /** A bulk action and its progress. `processed` of a completed one is its `total`. */
-export interface TicketBulkActionAnswer {
+export interface TicketBulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
   /** What is done with each ticket, by the rules of the endpoint of the same name. */
@@ -5067,7 +5004,7 @@ export interface TicketCsatReceivedEventData {
 }
 
 /** A message or a note of a ticket. */
-export interface TicketEntryAnswer {
+export interface TicketEntry {
   /** Its id, in the order of time. */
   ticket_message_id: string;
   /** Who said it. */
@@ -5084,7 +5021,7 @@ export interface TicketEntryAnswer {
    */
   format: "plain" | "markdown" | "html" | "rich";
   /** File that is shown with the text. */
-  media: MediaAnswer | null;
+  media: Media | null;
   /** Stored files, for `GET /v1/files/{file_id}`. */
   file_ids: Array<string>;
   /**
@@ -5093,7 +5030,7 @@ export interface TicketEntryAnswer {
    */
   delivery: AgentReplyDelivery | null;
   /** What it said before, the oldest first. */
-  edits: Array<EditAnswer>;
+  edits: Array<Edit>;
   /** When it was said. */
   created_at: string;
   /** When its author last edited it; null if they did not. */
@@ -5400,7 +5337,7 @@ export interface ToWebhook {
 }
 
 /** The event was taken. */
-export interface TrackAnswer {
+export interface Track {
   /** The event `event.tracked`, in `GET /v1/events` and in webhooks. */
   event_id: string;
 }
@@ -5472,6 +5409,16 @@ export interface UpdateChannelBody {
   settings: Record<string, unknown>;
 }
 
+/** The helpdesk of a project. What is left out has its default. */
+export interface UpdateDeskSettingsBody {
+  /**
+   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
+   * for the installation's setting `helpdesk.assignment`.
+   */
+  assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
+}
+
 /** What is to change; a field that is left out stays. */
 export interface UpdateDripBody {
   /** Shown to the people who manage campaigns. */
@@ -5502,7 +5449,7 @@ export interface UpdateFormBody {
   /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<Route> | undefined;
+  routes?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -5543,6 +5490,57 @@ export interface UpdateMemberBody {
   email?: string | undefined;
   /** Owners, admins and agents answer customers; viewers have read-only access. */
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
+}
+
+/** Changes of a client; what is left out stays. A URL of null is removed. */
+export interface UpdateOidcClientBody {
+  /** Shown to people when they sign in. */
+  name?: string | undefined;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
+  redirect_uris?: Array<string> | undefined;
+  /** Where a browser may return after sign-out; 20 at most. */
+  post_logout_redirect_uris?: Array<string> | undefined;
+  /** Receives signed logout tokens when a session ends; null for none. */
+  backchannel_logout_uri?: string | null | undefined;
+  /** Scopes that the client may request. */
+  scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
+  /**
+   * Ways in which the client gets tokens. Empty for an API, which signs nobody in and introspects the tokens
+   * of others.
+   */
+  grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
+  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
+  jwks?: Record<string, unknown> | undefined;
+  /**
+   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
+   * is not known, at most once a minute.
+   */
+  jwks_uri?: string | undefined;
+  /** Whether people are signed in without being asked for consent. */
+  first_party?: boolean | undefined;
+  /** Whether people always have to choose the number that the page shows. */
+  number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these sign people in: an `account` on a messenger, access to a `mailbox`,
+   * a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
+  require_pushed?: boolean | undefined;
+  /**
+   * Whether ID tokens have the claims of the granted scopes too. Most software reads a person's name there;
+   * without, it has to ask `userinfo`.
+   */
+  claims_in_id_token?: boolean | undefined;
+  /**
+   * Ids of other clients whose access tokens this one may introspect (RFC 7662): it is the API that they
+   * call. 100 at most.
+   */
+  introspects?: Array<string> | undefined;
+  /** How it sends its secret. A client without one keeps its way to authenticate. */
+  token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | undefined;
+  /** The client's site, shown to people; null for none. */
+  home_url?: string | null | undefined;
 }
 
 /** Changes of a permission; what is left out stays. A description of null is removed. */
@@ -5589,7 +5587,7 @@ export interface UpdateRecurringBody {
   /** Replaces `every`; a cron expression of five fields. */
   cron?: string | undefined;
   /** Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead. */
-  every?: Every | undefined;
+  every?: EveryBody | undefined;
   /** IANA time zone in which `cron`, days, quiet hours and local times are read. */
   timezone?: string | undefined;
   /** No run before this time, RFC 3339 or local; null removes it. */
@@ -5597,18 +5595,18 @@ export interface UpdateRecurringBody {
   /** No run after this time, RFC 3339 or local; null removes it. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end; null removes them. */
-  quiet_hours?: QuietHours | null | undefined;
+  quiet_hours?: QuietHoursBody | null | undefined;
 }
 
 /**
  * What is to change; a field that is left out stays. Every step but the last that waits for more than `sent`
- * has `within_s`.
+ * has `within_seconds`.
  */
 export interface UpdateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name?: string | undefined;
   /** New steps; they replace all there are. */
-  steps?: Array<RouteStep> | undefined;
+  steps?: Array<RouteStepBody> | undefined;
 }
 
 /** Another message, another time, or both. */
@@ -5676,12 +5674,12 @@ export interface UpdateWebhookBody {
   events?: Array<string> | undefined;
   /** Your own note on it; null for none. */
   description?: string | null | undefined;
-  /** `disabled` to receive nothing, which cancels pending deliveries; `active` to receive again. */
+  /** `disabled` to receive nothing, which cancels queued deliveries; `active` to receive again. */
   status?: "active" | "disabled" | undefined;
 }
 
 /** What was done of an operation and what it cost. */
-export interface UsageAnswer {
+export interface Usage {
   /**
    * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
    * `form.submission`, or an operation of another plugin.
@@ -5698,7 +5696,7 @@ export interface VariantFigures {
   /** The variant's name; by default A, B, C, D by place. */
   name: string;
   /** The message; of a template, the text at the time of the request. */
-  message: MailingMessageAnswer;
+  message: MailingMessage;
   /** Recipients whose messenger accepted the message. */
   sent: number;
   /** Recipients who did not get it, including those of `unknown`. */
@@ -5729,7 +5727,7 @@ export interface VerifiedContact {
 }
 
 /** Who signed in. */
-export interface VerifyAnswer {
+export interface Verify {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -5773,7 +5771,7 @@ export interface VerifyBody {
 }
 
 /** The subscriber who entered the correct code. */
-export interface VerifyOtpAnswer {
+export interface VerifyOtp {
   /** Always true: a wrong code is an error. */
   verified: true;
   /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
@@ -5831,7 +5829,7 @@ export interface ViewBody {
 }
 
 /** Somebody who has the ticket open. */
-export interface ViewerAnswer {
+export interface Viewer {
   /** The member; null for an owner who has not become one yet. */
   member_id: string | null;
   /** Whether they are writing a reply or a note. */
@@ -5843,11 +5841,11 @@ export interface ViewerAnswer {
 /** Who has a ticket open, last seen first. */
 export interface ViewerList {
   /** Those who were seen there just now. */
-  data: Array<ViewerAnswer>;
+  data: Array<Viewer>;
 }
 
 /** A webhook as the API shows it. */
-export interface WebhookAnswer {
+export interface Webhook {
   /** The webhook's id. */
   webhook_id: string;
   /** Where events are POSTed to. */
@@ -5918,7 +5916,7 @@ export interface When {
 }
 
 /** A ticket with a page of its messages and notes. */
-export interface WholeTicketAnswer {
+export interface WholeTicket {
   /** The ticket's id. */
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
@@ -5978,7 +5976,7 @@ export interface WholeTicketAnswer {
   /** Its messages and notes, newest first. */
   messages: EntryPage;
   /** Its service level targets; without those that it never had. */
-  sla: Array<SlaClockAnswer>;
+  sla: Array<SlaClock>;
 }
 
 /** The winner of an experiment. */
