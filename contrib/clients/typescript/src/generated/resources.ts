@@ -4200,9 +4200,8 @@ export class OtpResource extends Resource {
    * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
    * `minutes`, `project` and `purpose`.
    *
-   * With `route_id` the same code goes to the first channel of the route that reaches the person, at once to
-   * the next one if that fails, and to the next one too if the code was not given within the step's
-   * `within_seconds`.
+   * With `route_id` the same code goes to the first channel of the route that reaches the person. It goes to
+   * the next one at once if that fails, or once `within_seconds` of the step are over without the code.
    *
    * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
    * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
