@@ -1014,7 +1014,7 @@ class AsyncSubscribersResource:
         self,
         *,
         action: Literal["add_tag", "remove_tag", "erase"],
-        tag: str | NotGiven | None = NOT_GIVEN,
+        value: str | NotGiven | None = NOT_GIVEN,
         all: bool | NotGiven = NOT_GIVEN,
         filters: bodies.SubscriberFilters | NotGiven | None = NOT_GIVEN,
         subscriber_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
@@ -1029,7 +1029,7 @@ class AsyncSubscribersResource:
         Arguments:
             action: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their
                 data.
-            tag: The tag of `add_tag`, created if needed, or `remove_tag`.
+            value: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
             all: All subscribers of the project, of any status.
             filters: Those whom `GET /v1/subscribers` lists with these filters, at least one.
             subscriber_ids: Their ids. Those who don't exist count as `failed`.
@@ -1046,7 +1046,7 @@ class AsyncSubscribersResource:
         call = call.with_json(
             {
                 "action": action,
-                "tag": tag,
+                "value": value,
                 "all": all,
                 "filters": filters,
                 "subscriber_ids": subscriber_ids,
@@ -3866,7 +3866,7 @@ class AsyncDripsResource:
         Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/drips/{segment(drip_id)}",
             timeout_s=timeout_s,
         )
@@ -4065,7 +4065,7 @@ class AsyncFormsSubmissionsResource:
         *,
         timeout_s: float | None = None,
     ) -> models.Submission:
-        """Shows a submission and the results of its routes.
+        """Shows a submission and the results of its rules.
 
         Arguments:
             form_id: The form's id.
@@ -4118,7 +4118,7 @@ class AsyncFormsResource:
         slug: str,
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
-        routes: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
+        rules: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
@@ -4132,7 +4132,7 @@ class AsyncFormsResource:
             description: Text below the heading, in one or several languages; null for none.
             thanks: Text after submitting, in one or several languages; null for the service's own.
             fields: The 1-50 questions, in their order.
-            routes: Where submissions go, each on its own; at most 40.
+            rules: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
                 page of thanks.
@@ -4155,7 +4155,7 @@ class AsyncFormsResource:
                 "description": description,
                 "thanks": thanks,
                 "fields": fields,
-                "routes": routes,
+                "rules": rules,
                 "allowed_origins": allowed_origins,
                 "redirect_url": redirect_url,
                 "min_fill_seconds": min_fill_seconds,
@@ -4218,7 +4218,7 @@ class AsyncFormsResource:
         description: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         thanks: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         fields: Sequence[bodies.FormField] | NotGiven = NOT_GIVEN,
-        routes: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
+        rules: Sequence[bodies.FormRule] | NotGiven = NOT_GIVEN,
         allowed_origins: Sequence[str] | NotGiven = NOT_GIVEN,
         redirect_url: str | NotGiven | None = NOT_GIVEN,
         min_fill_seconds: int | NotGiven = NOT_GIVEN,
@@ -4234,7 +4234,7 @@ class AsyncFormsResource:
             description: Text below the heading, in one or several languages; null for none.
             thanks: Text after submitting, in one or several languages; null for the service's own.
             fields: The 1-50 questions, in their order.
-            routes: Where submissions go, each on its own; at most 40.
+            rules: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
                 page of thanks.
@@ -4245,7 +4245,7 @@ class AsyncFormsResource:
             payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/forms/{segment(form_id)}",
             timeout_s=timeout_s,
         )
@@ -4255,7 +4255,7 @@ class AsyncFormsResource:
                 "description": description,
                 "thanks": thanks,
                 "fields": fields,
-                "routes": routes,
+                "rules": rules,
                 "allowed_origins": allowed_origins,
                 "redirect_url": redirect_url,
                 "min_fill_seconds": min_fill_seconds,
@@ -4499,6 +4499,44 @@ class AsyncGatewaysResource:
         return AsyncPaginator(self._caller, call, decode)
 
 
+class AsyncTicketsMessagesResource:
+    """`client.tickets.messages`"""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        ticket_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.TicketEntry]:
+        """Lists a ticket's messages and notes, newest first.
+
+        For a merged ticket, they are those of the ticket it was merged into.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            limit: Entries per page.
+
+        Error codes: bad_request, not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/tickets/{segment(ticket_id)}/messages",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.TicketEntry.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+
 class AsyncTicketsCannedAnswersResource:
     """`client.tickets.canned_answers`"""
 
@@ -4536,7 +4574,7 @@ class AsyncTicketsCannedAnswersResource:
         *,
         key: str,
         text: str | Mapping[str, str],
-        title: str | NotGiven = NOT_GIVEN,
+        title: str | NotGiven | None = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -4545,7 +4583,7 @@ class AsyncTicketsCannedAnswersResource:
 
         Arguments:
             key: What replies name it by; unique in the project.
-            title: What agents see in the list; empty for the key.
+            title: What agents see in the list; null for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
 
@@ -4569,29 +4607,29 @@ class AsyncTicketsCannedAnswersResource:
 
     async def get(
         self,
-        canned_answer: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> models.CannedAnswer:
         """Shows one canned answer, by its key.
 
         Arguments:
-            canned_answer: What replies name it by; unique in the project.
+            key: What replies name it by; unique in the project.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
+            f"/v1/tickets/canned-answers/{segment(key)}",
             timeout_s=timeout_s,
         )
         return await self._caller.json(call, models.CannedAnswer.from_data)
 
     async def update(
         self,
-        canned_answer: str,
+        key: str,
         *,
-        title: str | NotGiven = NOT_GIVEN,
+        title: str | NotGiven | None = NOT_GIVEN,
         text: str | Mapping[str, str] | NotGiven = NOT_GIVEN,
         format: Literal["plain", "markdown", "html", "rich"] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -4599,16 +4637,16 @@ class AsyncTicketsCannedAnswersResource:
         """Changes a canned answer; omitted fields and messages already sent stay unchanged.
 
         Arguments:
-            canned_answer: What replies name it by; unique in the project.
-            title: What agents see in the list; empty for the key.
+            key: What replies name it by; unique in the project.
+            title: What agents see in the list; null for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
-            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
+            "PATCH",
+            f"/v1/tickets/canned-answers/{segment(key)}",
             timeout_s=timeout_s,
         )
         call = call.with_json(
@@ -4622,20 +4660,20 @@ class AsyncTicketsCannedAnswersResource:
 
     async def delete(
         self,
-        canned_answer: str,
+        key: str,
         *,
         timeout_s: float | None = None,
     ) -> None:
         """Removes a canned answer.
 
         Arguments:
-            canned_answer: What replies name it by; unique in the project.
+            key: What replies name it by; unique in the project.
 
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
-            f"/v1/tickets/canned-answers/{segment(canned_answer)}",
+            f"/v1/tickets/canned-answers/{segment(key)}",
             timeout_s=timeout_s,
         )
         await self._caller.nothing(call)
@@ -4677,14 +4715,14 @@ class AsyncTicketsBlocklistResource:
         self,
         subscriber_id: str,
         *,
-        reason: str | NotGiven = NOT_GIVEN,
+        reason: str | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Blocked:
         """Blocks a subscriber: their messages open or continue no ticket. They are not notified.
 
         Arguments:
             subscriber_id: A person on one channel of the project.
-            reason: Why, for agents; may be empty.
+            reason: Why, for agents; null for none.
 
         Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
@@ -4727,18 +4765,31 @@ class AsyncTicketsAgentsResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    async def list(
+    def list(
         self,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.AgentList:
-        """Lists the members who answer customers, oldest first, with the open tickets that each has."""
+    ) -> AsyncPaginator[models.Agent]:
+        """Lists the members who answer customers, newest first, with the open tickets that each has.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
         call = Call(
             "GET",
             "/v1/tickets/agents",
             timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return await self._caller.json(call, models.AgentList.from_data)
+        decode = models.Agent.from_data
+        return AsyncPaginator(self._caller, call, decode)
 
     async def update(
         self,
@@ -4781,26 +4832,34 @@ class AsyncTicketsViewersResource:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
-    async def list(
+    def list(
         self,
         ticket_id: str,
         *,
+        limit: int | None = None,
+        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.ViewerList:
-        """Shows who has the ticket open now, and who is writing.
+    ) -> AsyncPaginator[models.Viewer]:
+        """Lists who has the ticket open now, and who is writing, the newest member first.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
+            limit: Entries per page.
 
-        Error codes: not_found
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
             f"/v1/tickets/{segment(ticket_id)}/viewers",
             timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return await self._caller.json(call, models.ViewerList.from_data)
+        decode = models.Viewer.from_data
+        return AsyncPaginator(self._caller, call, decode)
 
     async def record(
         self,
@@ -4809,10 +4868,8 @@ class AsyncTicketsViewersResource:
         *,
         typing: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.ViewerList:
+    ) -> models.Viewer:
         """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
-
-        Returns everybody who has the ticket open, this member among them.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
@@ -4832,7 +4889,7 @@ class AsyncTicketsViewersResource:
                 "typing": typing,
             }
         )
-        return await self._caller.json(call, models.ViewerList.from_data)
+        return await self._caller.json(call, models.Viewer.from_data)
 
 
 class AsyncTicketsResource:
@@ -4840,6 +4897,7 @@ class AsyncTicketsResource:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
+        self.messages = AsyncTicketsMessagesResource(caller)
         self.canned_answers = AsyncTicketsCannedAnswersResource(caller)
         self.blocklist = AsyncTicketsBlocklistResource(caller)
         self.agents = AsyncTicketsAgentsResource(caller)
@@ -4910,7 +4968,7 @@ class AsyncTicketsResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         name: str | NotGiven | None = NOT_GIVEN,
         email: str | NotGiven | None = NOT_GIVEN,
-        subject: str | NotGiven = NOT_GIVEN,
+        subject: str | NotGiven | None = NOT_GIVEN,
         priority: Literal["low", "normal", "high", "urgent"] | NotGiven = NOT_GIVEN,
         tags: Sequence[str] | NotGiven = NOT_GIVEN,
         assignee_id: str | NotGiven | None = NOT_GIVEN,
@@ -4929,7 +4987,7 @@ class AsyncTicketsResource:
             name: Name of a virtual customer; a subscriber has their own.
             email: Email address of a virtual customer, for agents: nothing is sent to it.
             text: The customer's message.
-            subject: By default the beginning of the text.
+            subject: What it is about; by default the beginning of the text.
             priority: How urgent it is.
             tags: Labels for agents.
             assignee_id: The member who is to handle it, no viewer. By default nobody, or the next in
@@ -4989,32 +5047,73 @@ class AsyncTicketsResource:
         self,
         ticket_id: str,
         *,
-        limit: int | None = None,
-        cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.WholeTicket:
-        """Shows a ticket, by its id or its number, with a page of its messages, newest first.
+    ) -> models.Ticket:
+        """Shows a ticket, by its id or its number.
 
         For a merged ticket, the ticket it was merged into is returned.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            limit: Entries per page.
-            cursor: `next_cursor` of the previous page; without it, the first page.
 
-        Error codes: bad_request, not_found
+        Error codes: not_found
         """
         call = Call(
             "GET",
             f"/v1/tickets/{segment(ticket_id)}",
             timeout_s=timeout_s,
-            query={
-                "limit": limit,
-                "cursor": cursor,
-            },
         )
-        return await self._caller.json(call, models.WholeTicket.from_data)
+        return await self._caller.json(call, models.Ticket.from_data)
+
+    async def update(
+        self,
+        ticket_id: str,
+        *,
+        status: Literal["open", "pending", "snoozed", "closed"] | NotGiven = NOT_GIVEN,
+        priority: Literal["low", "normal", "high", "urgent"] | NotGiven = NOT_GIVEN,
+        assignee_id: str | NotGiven | None = NOT_GIVEN,
+        only_if_unassigned: bool | NotGiven = NOT_GIVEN,
+        tags: Sequence[str] | NotGiven = NOT_GIVEN,
+        snoozed_until: str | datetime | NotGiven | None = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.Ticket:
+        """Changes a ticket's status, priority, assignee, tags or snooze: all of them, or none.
+
+        A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next
+        message within `reopen_days` reopens a closed one.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            status: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or
+                the customer's next message; `closed`. A closed ticket can't be snoozed.
+            priority: How urgent the ticket is.
+            assignee_id: The member who is to handle the ticket, no viewer; null unassigns it.
+            only_if_unassigned: With `assignee_id`: fail with 409 if another member has the ticket
+                already.
+            tags: All its labels; others are removed.
+            snoozed_until: Snoozes the ticket until this time, ahead; the customer's next message wakes
+                it earlier. Null, or omitted with the status `snoozed`: until the customer writes.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
+        """
+        call = Call(
+            "PATCH",
+            f"/v1/tickets/{segment(ticket_id)}",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "status": status,
+                "priority": priority,
+                "assignee_id": assignee_id,
+                "only_if_unassigned": only_if_unassigned,
+                "tags": tags,
+                "snoozed_until": snoozed_until,
+            }
+        )
+        return await self._caller.json(call, models.Ticket.from_data)
 
     async def delete(
         self,
@@ -5134,183 +5233,51 @@ class AsyncTicketsResource:
         )
         return await self._caller.json(call, models.Ticket.from_data)
 
-    async def assign(
+    async def add_tag(
         self,
         ticket_id: str,
+        key: str,
         *,
-        assignee_id: str | None,
-        only_if_unassigned: bool | NotGiven = NOT_GIVEN,
-        idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.Ticket:
-        """Assigns a ticket to a member who answers customers, or unassigns it.
+        """Adds a tag to a ticket; its other tags stay.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            assignee_id: The member who is to handle the ticket, no viewer; null to unassign it.
-            only_if_unassigned: Fail with 409 if the ticket is already assigned.
+            key: The label.
 
-        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
-            too_early
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/assign",
+            "PUT",
+            f"/v1/tickets/{segment(ticket_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        call = call.with_json(
-            {
-                "assignee_id": assignee_id,
-                "only_if_unassigned": only_if_unassigned,
-            }
         )
         return await self._caller.json(call, models.Ticket.from_data)
 
-    async def set_status(
+    async def remove_tag(
         self,
         ticket_id: str,
+        key: str,
         *,
-        status: Literal["open", "pending", "closed"],
-        idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
+    ) -> None:
+        """Removes a tag from a ticket, if present.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            status: `open`: an agent is to act; `pending`: the customer is; `closed`.
+            key: The label.
 
-        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/status",
+            "DELETE",
+            f"/v1/tickets/{segment(ticket_id)}/tags/{segment(key)}",
             timeout_s=timeout_s,
         )
-        call = call.with_key(idempotency_key)
-        call = call.with_json(
-            {
-                "status": status,
-            }
-        )
-        return await self._caller.json(call, models.Ticket.from_data)
-
-    async def set_priority(
-        self,
-        ticket_id: str,
-        *,
-        priority: Literal["low", "normal", "high", "urgent"],
-        idempotency_key: str | None = None,
-        timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Sets the priority of a ticket.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-            priority: How urgent the ticket is.
-
-        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
-        """
-        call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/priority",
-            timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        call = call.with_json(
-            {
-                "priority": priority,
-            }
-        )
-        return await self._caller.json(call, models.Ticket.from_data)
-
-    async def set_tags(
-        self,
-        ticket_id: str,
-        *,
-        tags: Sequence[str],
-        idempotency_key: str | None = None,
-        timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Replaces the tags of a ticket.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-            tags: All its labels; empty to remove them.
-
-        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
-        """
-        call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/tags",
-            timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        call = call.with_json(
-            {
-                "tags": tags,
-            }
-        )
-        return await self._caller.json(call, models.Ticket.from_data)
-
-    async def snooze(
-        self,
-        ticket_id: str,
-        *,
-        until: str | datetime,
-        idempotency_key: str | None = None,
-        timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-            until: When the ticket is open again, ahead.
-
-        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
-            too_early
-        """
-        call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/snooze",
-            timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        call = call.with_json(
-            {
-                "until": until,
-            }
-        )
-        return await self._caller.json(call, models.Ticket.from_data)
-
-    async def close(
-        self,
-        ticket_id: str,
-        *,
-        idempotency_key: str | None = None,
-        timeout_s: float | None = None,
-    ) -> models.Ticket:
-        """Closes a ticket. The customer's next message within `reopen_days` reopens it.
-
-        Arguments:
-            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-                goes on.
-
-        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
-        """
-        call = Call(
-            "POST",
-            f"/v1/tickets/{segment(ticket_id)}/close",
-            timeout_s=timeout_s,
-        )
-        call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Ticket.from_data)
+        await self._caller.nothing(call)
 
     async def merge(
         self,
@@ -5355,7 +5322,7 @@ class AsyncTicketsResource:
         ticket_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkAction:
+    ) -> models.BulkAction:
         """Changes many tickets in the background: assignee, status, priority or tags.
 
         First it writes down which tickets it is about. Each is changed as by a request of its own,
@@ -5388,7 +5355,7 @@ class AsyncTicketsResource:
                 "ticket_ids": ticket_ids,
             }
         )
-        return await self._caller.json(call, models.TicketBulkAction.from_data)
+        return await self._caller.json(call, models.BulkAction.from_data)
 
     def list_bulk_actions(
         self,
@@ -5396,7 +5363,7 @@ class AsyncTicketsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.TicketBulkAction]:
+    ) -> AsyncPaginator[models.BulkAction]:
         """Lists the project's bulk actions on tickets of the last 30 days, newest first.
 
         Arguments:
@@ -5413,51 +5380,51 @@ class AsyncTicketsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.TicketBulkAction.from_data
+        decode = models.BulkAction.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get_bulk_action(
         self,
-        ticket_bulk_action_id: str,
+        bulk_action_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkAction:
+    ) -> models.BulkAction:
         """Shows the progress of a bulk action on tickets.
 
         Arguments:
-            ticket_bulk_action_id: The bulk action's id.
+            bulk_action_id: The bulk action's id.
 
         Error codes: not_found
         """
         call = Call(
             "GET",
-            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}",
+            f"/v1/tickets/bulk-actions/{segment(bulk_action_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.TicketBulkAction.from_data)
+        return await self._caller.json(call, models.BulkAction.from_data)
 
     async def cancel_bulk_action(
         self,
-        ticket_bulk_action_id: str,
+        bulk_action_id: str,
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.TicketBulkAction:
+    ) -> models.BulkAction:
         """Ends a bulk action on tickets where it is. What is done stays done.
 
         Arguments:
-            ticket_bulk_action_id: The bulk action's id.
+            bulk_action_id: The bulk action's id.
 
         Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
             too_early
         """
         call = Call(
             "POST",
-            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}/cancel",
+            f"/v1/tickets/bulk-actions/{segment(bulk_action_id)}/cancel",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.TicketBulkAction.from_data)
+        return await self._caller.json(call, models.BulkAction.from_data)
 
     async def get_settings(
         self,
@@ -5478,7 +5445,7 @@ class AsyncTicketsResource:
         assignment: Literal["manual", "round_robin", "least_busy"] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.DeskSettings:
-        """Replaces the project's helpdesk settings; omitted ones get their defaults.
+        """Changes the project's helpdesk settings; omitted ones stay unchanged.
 
         Arguments:
             assignment: How tickets that nobody has are assigned when they are opened or reopened:
@@ -5489,7 +5456,7 @@ class AsyncTicketsResource:
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             "/v1/tickets/settings",
             timeout_s=timeout_s,
         )
@@ -5522,7 +5489,7 @@ class AsyncTicketsResource:
         away_message: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Hours:
-        """Replaces the project's business hours; omitted fields get their defaults.
+        """Changes the project's business hours; omitted fields stay unchanged.
 
         Arguments:
             timezone: IANA time zone of the hours and days.
@@ -5535,7 +5502,7 @@ class AsyncTicketsResource:
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             "/v1/tickets/hours",
             timeout_s=timeout_s,
         )
@@ -5569,10 +5536,10 @@ class AsyncTicketsResource:
         high: bodies.TargetsBody | NotGiven = NOT_GIVEN,
         normal: bodies.TargetsBody | NotGiven = NOT_GIVEN,
         low: bodies.TargetsBody | NotGiven = NOT_GIVEN,
-        warn_minutes: int | NotGiven = NOT_GIVEN,
+        warn_seconds: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Sla:
-        """Replaces the project's service levels; omitted targets are removed.
+        """Changes the project's service levels; omitted priorities stay unchanged.
 
         Tickets that are not closed follow soon. A target that they did not have counts from then on.
 
@@ -5581,13 +5548,13 @@ class AsyncTicketsResource:
             high: Of tickets with high priority.
             normal: Of tickets as usual.
             low: Of tickets with low priority.
-            warn_minutes: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted,
+            warn_seconds: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted,
                 as they pass; 0 for never. A target that is shorter has no warning.
 
         Error codes: bad_request, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             "/v1/tickets/sla",
             timeout_s=timeout_s,
         )
@@ -5597,7 +5564,7 @@ class AsyncTicketsResource:
                 "high": high,
                 "normal": normal,
                 "low": low,
-                "warn_minutes": warn_minutes,
+                "warn_seconds": warn_seconds,
             }
         )
         return await self._caller.json(call, models.Sla.from_data)
@@ -6493,21 +6460,24 @@ class AsyncScheduledResource:
         self,
         scheduled_id: str,
         *,
+        idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> None:
+    ) -> models.Scheduled:
         """Cancels one that is still scheduled.
 
         Arguments:
             scheduled_id: The scheduled message's id.
 
-        Error codes: bad_request, not_found, conflict, payload_too_large
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
-            "DELETE",
-            f"/v1/scheduled/{segment(scheduled_id)}",
+            "POST",
+            f"/v1/scheduled/{segment(scheduled_id)}/cancel",
             timeout_s=timeout_s,
         )
-        await self._caller.nothing(call)
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.Scheduled.from_data)
 
 
 class AsyncRecurringResource:
@@ -6621,7 +6591,7 @@ class AsyncRecurringResource:
         self,
         *,
         limit: int | None = None,
-        status: Literal["active", "paused", "ended", "cancelled"] | None = None,
+        status: Literal["active", "paused", "completed", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Recurring]:
@@ -6744,26 +6714,6 @@ class AsyncRecurringResource:
         )
         return await self._caller.json(call, models.Recurring.from_data)
 
-    async def cancel(
-        self,
-        recurring_id: str,
-        *,
-        timeout_s: float | None = None,
-    ) -> None:
-        """Cancels it. Messages already queued are still sent.
-
-        Arguments:
-            recurring_id: The recurring message's id.
-
-        Error codes: bad_request, not_found, conflict, payload_too_large
-        """
-        call = Call(
-            "DELETE",
-            f"/v1/recurring/{segment(recurring_id)}",
-            timeout_s=timeout_s,
-        )
-        await self._caller.nothing(call)
-
     async def pause(
         self,
         recurring_id: str,
@@ -6805,6 +6755,29 @@ class AsyncRecurringResource:
         call = Call(
             "POST",
             f"/v1/recurring/{segment(recurring_id)}/resume",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.Recurring.from_data)
+
+    async def cancel(
+        self,
+        recurring_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.Recurring:
+        """Cancels it. Messages already queued are still sent.
+
+        Arguments:
+            recurring_id: The recurring message's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/recurring/{segment(recurring_id)}/cancel",
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)

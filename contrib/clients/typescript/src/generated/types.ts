@@ -72,12 +72,6 @@ export interface Agent {
   open_tickets: number;
 }
 
-/** The project's agents, oldest first. */
-export interface AgentList {
-  /** The agents. */
-  data: Array<Agent>;
-}
-
 /** What became of the message that brings a reply to the customer. */
 export interface AgentReplyDelivery {
   /** Id of that message, for `GET /v1/messages/{message_id}`. */
@@ -100,14 +94,6 @@ export interface AnsweredFile {
   size: number;
   /** How messengers show it. */
   type: "image" | "video" | "document";
-}
-
-/** The assignee; null to unassign the ticket. */
-export interface AssignBody {
-  /** The member who is to handle the ticket, no viewer; null to unassign it. */
-  assignee_id: string | null;
-  /** Fail with 409 if the ticket is already assigned. */
-  only_if_unassigned?: boolean | undefined;
 }
 
 /** One HTTP call. */
@@ -324,16 +310,16 @@ export interface Billing {
 
 /** The reason for the block, shown in the blocklist. */
 export interface BlockBody {
-  /** Why, for agents; may be empty. */
-  reason?: string | undefined;
+  /** Why, for agents; null for none. */
+  reason?: string | null | undefined;
 }
 
 /** A subscriber whose messages open no tickets. */
 export interface Blocked {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** Why, for agents; may be empty. */
-  reason: string;
+  /** Why, for agents; null for none. */
+  reason: string | null;
   /** When they were blocked. */
   created_at: string;
 }
@@ -675,25 +661,28 @@ export interface Budget {
 export interface BulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
-  action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`. */
-  tag: string | null;
+  /** What it is about: `subscribers` or `tickets`. */
+  kind: string;
+  /** What is done, as its request named it. */
+  action: string;
+  /** The tag, member, status or priority of its request; null for an action without one. */
+  value: string | null;
   /** `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see `code`. */
   status: "pending" | "running" | "completed" | "cancelled" | "failed";
-  /** Subscribers it is about; null while they are counted. */
+  /** How many it is about; null while they are counted. */
   total: number | null;
-  /** Subscribers handled so far, including unchanged and `failed` ones. */
+  /** How many were handled so far, including unchanged and `failed` ones. */
   processed: number;
-  /** Subscribers who no longer existed when their turn came. */
+  /** How many could not be changed, e.g. because they were deleted in the meantime. */
   failed: number;
-  /** Share of the subscribers that it has reached, from 0 to 1. */
+  /** Share of them that it has reached, from 0 to 1. */
   progress: number;
   /**
-   * Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job failed
-   * repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+   * Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
+   * (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far stay. Null
+   * if it did not fail.
    */
-  code: "too_many" | "tag_deleted" | "job_failed" | null;
+  code: string | null;
   /** Why it `failed`, for people; null if it did not. */
   error: string | null;
   /** Time of creation. */
@@ -706,8 +695,8 @@ export interface BulkAction {
 export interface BulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, or `remove_tag`. */
-  tag?: string | null | undefined;
+  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
+  value?: string | null | undefined;
   /** All subscribers of the project, of any status. */
   all?: boolean | undefined;
   /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
@@ -820,8 +809,8 @@ export interface CannedAnswer {
   key: string;
   /** Its id, which does not change. */
   canned_answer_id: string;
-  /** What agents see in the list; empty for the key. */
-  title: string;
+  /** What agents see in the list; null for the key. */
+  title: string | null;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -1047,8 +1036,8 @@ export interface ConsentBody {
 export interface CreateCannedBody {
   /** What replies name it by; unique in the project. */
   key: string;
-  /** What agents see in the list; empty for the key. */
-  title?: string | undefined;
+  /** What agents see in the list; null for the key. */
+  title?: string | null | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -1101,7 +1090,7 @@ export interface CreateDripBody {
 }
 
 /**
- * A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+ * A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads forward, and
  * its condition is about a field that was asked before.
  */
 export interface CreateFormBody {
@@ -1114,7 +1103,7 @@ export interface CreateFormBody {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<FormRule> | undefined;
+  rules?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1680,14 +1669,6 @@ export interface Entry {
   created_at: string;
 }
 
-/** A page of messages and notes, newest first. */
-export interface EntryPage {
-  /** The messages and notes of this page. */
-  data: Array<TicketEntry>;
-  /** Pass it as `cursor` to get the next page; null on the last page. */
-  next_cursor: string | null;
-}
-
 /** An event. */
 export interface Event {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
@@ -1823,7 +1804,7 @@ export interface Form {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes: Array<FormRule>;
+  rules: Array<FormRule>;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -2076,16 +2057,16 @@ export interface Given {
 export interface Holiday {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; may be empty. */
-  name: string;
+  /** What the day is, for agents; null for nothing. */
+  name: string | null;
 }
 
 /** A day on which the desk is closed. */
 export interface HolidayBody {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; may be empty. */
-  name?: string | undefined;
+  /** What the day is, for agents; null for nothing. */
+  name?: string | null | undefined;
 }
 
 /** The business hours of a project's helpdesk. */
@@ -2101,24 +2082,6 @@ export interface Hours {
    * period: a text, or one by language. Null for nothing.
    */
   away_message: string | Record<string, string> | null;
-}
-
-/**
- * The business hours of a project's helpdesk. What is left out has its default. Openings of a day don't
- * overlap; holidays are different days.
- */
-export interface HoursBody {
-  /** IANA time zone of the hours and days. */
-  timezone?: string | undefined;
-  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings?: Array<OpeningBody> | undefined;
-  /** Days on which it is closed. */
-  holidays?: Array<HolidayBody> | undefined;
-  /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
-   */
-  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** An import and how far it is. */
@@ -2187,20 +2150,6 @@ export interface ImportFinishedEventData {
   /** Why it `failed`, for programs; null if it did not. */
   code: "job_failed" | null;
   /** Why it `failed`, for people; null if it did not. */
-  error: string | null;
-}
-
-/** The result of a route. */
-export interface Lead {
-  /** Its number among the form's routes, from 0. */
-  route: number;
-  /** Where it leads, by the `kind` of its target. */
-  kind: "subscriber" | "tag" | "ticket" | "webhook";
-  /** Whether it could be followed. */
-  status: "done" | "failed";
-  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
-  id: string | null;
-  /** Why it failed, for people; null if it did not. */
   error: string | null;
 }
 
@@ -2821,8 +2770,8 @@ export interface OpenTicketBody {
   email?: string | null | undefined;
   /** The customer's message. */
   text: string;
-  /** By default the beginning of the text. */
-  subject?: string | undefined;
+  /** What it is about; by default the beginning of the text. */
+  subject?: string | null | undefined;
   /** How urgent it is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
   /** Labels for agents. */
@@ -3243,12 +3192,6 @@ export interface PreviewMessage {
   problems: Array<Problem>;
 }
 
-/** The new priority of a ticket. */
-export interface PriorityBody {
-  /** How urgent the ticket is. */
-  priority: "low" | "normal" | "high" | "urgent";
-}
-
 /** Why a channel would refuse the message. */
 export interface Problem {
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -3367,8 +3310,8 @@ export interface Recipient {
 export interface Recurring {
   /** The recurring message's id. */
   recurring_id: string;
-  /** `active`, or `paused` by a request; `ended` after its last run, or `cancelled`. */
-  status: "active" | "paused" | "ended" | "cancelled";
+  /** `active`, or `paused` by a request; `completed` after its last run, or `cancelled`. */
+  status: "active" | "paused" | "completed" | "cancelled";
   /** When it is sent; null with `every`. */
   cron: string | null;
   /** How often it is sent; null with `cron`. */
@@ -3415,7 +3358,7 @@ export interface Recurring {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time, ended or cancelled. Null before. */
+  /** When it was over: sent for the last time or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -3741,6 +3684,22 @@ export interface RouteStepBody {
   on_unknown?: "stop" | "continue" | undefined;
 }
 
+/** The result of a rule. */
+export interface RuleResult {
+  /** Its number among the form's rules, from 0. */
+  rule: number;
+  /** Where it leads, by the `kind` of its target. */
+  kind: "subscriber" | "tag" | "ticket" | "webhook";
+  /** Whether it could be followed. */
+  status: "completed" | "failed";
+  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
+  id: string | null;
+  /** Why it failed: the code of an error; null if it did not. */
+  code: string | null;
+  /** Why it failed, for people; null if it did not. */
+  error: string | null;
+}
+
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
 export interface Scheduled {
   /** The scheduled message's id. */
@@ -3784,7 +3743,7 @@ export interface Scheduled {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time, ended or cancelled. Null before. */
+  /** When it was over: sent for the last time or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -4207,45 +4166,28 @@ export interface Sla {
   /** Of tickets with low priority. */
   low: Targets;
   /**
-   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
    */
-  warn_minutes: number;
-}
-
-/** The service levels of a project, by priority. What is left out has no target. */
-export interface SlaBody {
-  /** Of urgent tickets. */
-  urgent?: TargetsBody | undefined;
-  /** Of tickets with high priority. */
-  high?: TargetsBody | undefined;
-  /** Of tickets as usual. */
-  normal?: TargetsBody | undefined;
-  /** Of tickets with low priority. */
-  low?: TargetsBody | undefined;
-  /**
-   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
-   * target that is shorter has no warning.
-   */
-  warn_minutes?: number | undefined;
+  warn_seconds: number;
 }
 
 /** How far a ticket is from one of its targets. */
 export interface SlaClock {
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /**
-   * `running` while the team is to act, `paused` while the customer is, `over` when there is nothing to wait
-   * for.
+   * `running` while the team is to act, `paused` while the customer is, `completed` when there is nothing to
+   * wait for.
    */
-  state: "running" | "paused" | "over";
+  status: "running" | "paused" | "completed";
   /** When the target is missed, or was; null unless it is running. */
   due_at: string | null;
   /** Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or missed. */
-  outcome: "kept" | "breached" | null;
+  outcome: "met" | "breached" | null;
 }
 
 /** Fields of `sms.limit_reached`. No number is in it. */
@@ -4261,12 +4203,6 @@ export interface SmsLimitReachedEventData {
   /** What it says, for people. */
   detail: string;
   /** When it begins to count anew, unless the operator lifts it before. */
-  until: string;
-}
-
-/** End of the snooze; a customer's message wakes the ticket earlier. */
-export interface SnoozeBody {
-  /** When the ticket is open again, ahead. */
   until: string;
 }
 
@@ -4360,12 +4296,6 @@ export interface Stats {
   sla: TargetShares;
 }
 
-/** The new status of a ticket. To snooze it, use `POST .../snooze`. */
-export interface StatusBody {
-  /** `open`: an agent is to act; `pending`: the customer is; `closed`. */
-  status: "open" | "pending" | "closed";
-}
-
 /** A message, how long after the step before it is due, and whom it is for. */
 export interface Step {
   /** How long after the step before, or after the enrollment, it is due. */
@@ -4435,8 +4365,8 @@ export interface Submission {
   spam: "honeypot" | "too_fast" | null;
   /** In the order of the questions; those without an answer are left out. */
   answers: Array<Given>;
-  /** What became of the form's routes; empty for spam. */
-  routes: Array<Lead>;
+  /** What became of the form's rules; empty for spam. */
+  rules: Array<RuleResult>;
   /** When it was submitted. */
   created_at: string;
 }
@@ -4630,33 +4560,33 @@ export interface TargetShare {
 /** How often the service level targets were met. */
 export interface TargetShares {
   /** First replies. */
-  first_reply: TargetShare;
+  first_response: TargetShare;
   /** Replies to what customers wrote since. */
-  next_reply: TargetShare;
+  next_response: TargetShare;
   /** Closings. */
   resolution: TargetShare;
 }
 
 /** The targets of tickets of one priority. */
 export interface Targets {
-  /** Minutes until the first reply of an agent; null for no target. */
-  first_reply_minutes: number | null;
-  /** Minutes until each further reply, from the customer's message on; null for no target. */
-  next_reply_minutes: number | null;
-  /** Minutes until the ticket is closed; null for no target. */
-  resolution_minutes: number | null;
+  /** Seconds until the first reply of an agent; null for no target. */
+  first_response_seconds: number | null;
+  /** Seconds until each further reply, from the customer's message on; null for no target. */
+  next_response_seconds: number | null;
+  /** Seconds until the ticket is closed; null for no target. */
+  resolution_seconds: number | null;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in: "business_hours" | "calendar";
 }
 
 /** The targets of tickets of one priority. */
 export interface TargetsBody {
-  /** Minutes until the first reply of an agent; null for no target. */
-  first_reply_minutes?: number | null | undefined;
-  /** Minutes until each further reply, from the customer's message on; null for no target. */
-  next_reply_minutes?: number | null | undefined;
-  /** Minutes until the ticket is closed; null for no target. */
-  resolution_minutes?: number | null | undefined;
+  /** Seconds until the first reply of an agent; null for no target. */
+  first_response_seconds?: number | null | undefined;
+  /** Seconds until each further reply, from the customer's message on; null for no target. */
+  next_response_seconds?: number | null | undefined;
+  /** Seconds until the ticket is closed; null for no target. */
+  resolution_seconds?: number | null | undefined;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in?: "business_hours" | "calendar" | undefined;
 }
@@ -4725,8 +4655,8 @@ export interface Ticket {
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
   number: number;
-  /** What it is about. */
-  subject: string;
+  /** What it is about; null for a ticket that was opened without text or subject. */
+  subject: string | null;
   /**
    * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
    * message; `closed`.
@@ -4738,10 +4668,10 @@ export interface Ticket {
   channel: string;
   /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
-  customer_name: string;
-  /** Email address that was given for a customer without a messenger; else empty. */
-  customer_email: string;
+  /** First name of a subscriber when it was opened, or the name that was given; null for none. */
+  customer_name: string | null;
+  /** Email address that was given for a customer without a messenger; else null. */
+  customer_email: string | null;
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /** Labels for agents. */
@@ -4777,6 +4707,8 @@ export interface Ticket {
   due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
+  /** Its service level targets; without those that it never had. */
+  sla: Array<SlaClock>;
 }
 
 /** A ticket as it is after what happened. */
@@ -4815,40 +4747,6 @@ export interface TicketAssignedEventData {
   priority: "low" | "normal" | "high" | "urgent";
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
-}
-
-/** A bulk action and its progress. `processed` of a completed one is its `total`. */
-export interface TicketBulkAction {
-  /** The bulk action's id. */
-  bulk_action_id: string;
-  /** What is done with each ticket, by the rules of the endpoint of the same name. */
-  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
-  /**
-   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
-   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
-   */
-  value: string | null;
-  /** `running`; `completed`, `cancelled` or `failed`, see `code`. */
-  status: "running" | "completed" | "cancelled" | "failed";
-  /** Tickets it is about; null while they are counted. */
-  total: number | null;
-  /** Tickets handled so far, including unchanged and `failed` ones. */
-  processed: number;
-  /** Tickets that no longer existed, or took no further tag. */
-  failed: number;
-  /** Share of the tickets that it has reached, from 0 to 1. */
-  progress: number;
-  /**
-   * Why it `failed`: `too_many` tickets match, the member stopped answering customers (`assignee_gone`), or
-   * its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
-   */
-  code: "too_many" | "assignee_gone" | "job_failed" | null;
-  /** Why it `failed`, for people; null if it did not. */
-  error: string | null;
-  /** Time of creation. */
-  created_at: string;
-  /** When it ended; null before. */
-  finished_at: string | null;
 }
 
 /**
@@ -5139,10 +5037,10 @@ export interface TicketSlaBreachedEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5184,10 +5082,10 @@ export interface TicketSlaDueSoonEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5232,12 +5130,6 @@ export interface TicketStatusChangedEventData {
   from: "open" | "pending" | "snoozed" | "closed";
   /** The new status. */
   to: "open" | "pending" | "snoozed" | "closed";
-}
-
-/** All tags of the ticket; others are removed. */
-export interface TicketTagsBody {
-  /** All its labels; empty to remove them. */
-  tags: Array<string>;
 }
 
 /** A ticket as it is after what happened. */
@@ -5393,10 +5285,10 @@ export interface UpdateAgentBody {
   shortcuts?: boolean | undefined;
 }
 
-/** What is to change; what is left out stays. */
+/** Changes of a canned answer; omitted fields stay unchanged, and null removes the title. */
 export interface UpdateCannedBody {
-  /** What agents see in the list; empty for the key. */
-  title?: string | undefined;
+  /** What agents see in the list; null for the key. */
+  title?: string | null | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
   /** How `text` is marked up. */
@@ -5409,7 +5301,7 @@ export interface UpdateChannelBody {
   settings: Record<string, unknown>;
 }
 
-/** The helpdesk of a project. What is left out has its default. */
+/** Changes of a project's helpdesk; omitted fields stay unchanged. */
 export interface UpdateDeskSettingsBody {
   /**
    * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
@@ -5449,7 +5341,7 @@ export interface UpdateFormBody {
   /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<FormRule> | undefined;
+  rules?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -5480,6 +5372,21 @@ export interface UpdateGatewayBody {
    * names separated by dots, and numbers for positions in a list. Null for none.
    */
   paths?: GatewayPaths | null | undefined;
+}
+
+/** Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged. */
+export interface UpdateHoursBody {
+  /** IANA time zone of the hours and days. */
+  timezone?: string | undefined;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings?: Array<OpeningBody> | undefined;
+  /** Days on which it is closed. */
+  holidays?: Array<HolidayBody> | undefined;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** Changes of a member; what is left out stays. */
@@ -5642,6 +5549,26 @@ export interface UpdateScheduledBody {
   timezone?: string | undefined;
 }
 
+/**
+ * Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
+ * unchanged.
+ */
+export interface UpdateSlaBody {
+  /** Of urgent tickets. */
+  urgent?: TargetsBody | undefined;
+  /** Of tickets with high priority. */
+  high?: TargetsBody | undefined;
+  /** Of tickets as usual. */
+  normal?: TargetsBody | undefined;
+  /** Of tickets with low priority. */
+  low?: TargetsBody | undefined;
+  /**
+   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_seconds?: number | undefined;
+}
+
 /** Changes of a subscriber; what is left out stays. */
 export interface UpdateSubscriberBody {
   /** Your own id of the person, 1-128 printable characters; null removes the one they have. */
@@ -5664,6 +5591,31 @@ export interface UpdateTemplateBody {
   media?: TemplateMedia | null | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | undefined;
+}
+
+/**
+ * Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`, and a time
+ * of `snoozed_until` no `status` but `snoozed`.
+ */
+export interface UpdateTicketBody {
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`. A closed ticket can't be snoozed.
+   */
+  status?: "open" | "pending" | "snoozed" | "closed" | undefined;
+  /** How urgent the ticket is. */
+  priority?: "low" | "normal" | "high" | "urgent" | undefined;
+  /** The member who is to handle the ticket, no viewer; null unassigns it. */
+  assignee_id?: string | null | undefined;
+  /** With `assignee_id`: fail with 409 if another member has the ticket already. */
+  only_if_unassigned?: boolean | undefined;
+  /** All its labels; others are removed. */
+  tags?: Array<string> | undefined;
+  /**
+   * Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null, or omitted
+   * with the status `snoozed`: until the customer writes.
+   */
+  snoozed_until?: string | null | undefined;
 }
 
 /** What is to change; a field that is left out stays. `description: null` removes the note. */
@@ -5838,12 +5790,6 @@ export interface Viewer {
   seen_at: string;
 }
 
-/** Who has a ticket open, last seen first. */
-export interface ViewerList {
-  /** Those who were seen there just now. */
-  data: Array<Viewer>;
-}
-
 /** A webhook as the API shows it. */
 export interface Webhook {
   /** The webhook's id. */
@@ -5913,70 +5859,6 @@ export interface When {
   channel?: string | null | undefined;
   /** An attribute of the subscriber has a value. */
   attribute?: AttributeIs | null | undefined;
-}
-
-/** A ticket with a page of its messages and notes. */
-export interface WholeTicket {
-  /** The ticket's id. */
-  ticket_id: string;
-  /** The ticket's number in its project, from 1, for people. */
-  number: number;
-  /** What it is about. */
-  subject: string;
-  /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
-   */
-  status: "open" | "pending" | "snoozed" | "closed";
-  /** How urgent it is. */
-  priority: "low" | "normal" | "high" | "urgent";
-  /** Channel of the customer; `virtual` for one without a messenger. */
-  channel: string;
-  /** The customer; null for one without a messenger. */
-  subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
-  customer_name: string;
-  /** Email address that was given for a customer without a messenger; else empty. */
-  customer_email: string;
-  /** The member who handles the ticket; null while it is unassigned. */
-  assignee_id: string | null;
-  /** Labels for agents. */
-  tags: Array<string>;
-  /**
-   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
-   * `form`.
-   */
-  source: string;
-  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
-  source_id: string | null;
-  /** When it was opened. */
-  created_at: string;
-  /** Time of the last change; that of creation if there was none. */
-  updated_at: string;
-  /** When the customer or an agent wrote last; notes do not count. */
-  last_message_at: string;
-  /** When the customer began to wait for an answer; null if they do not wait. */
-  waiting_since: string | null;
-  /** When it is open again; null unless it is snoozed. */
-  snoozed_until: string | null;
-  /** When it was last closed; null while it is not. */
-  closed_at: string | null;
-  /** Seconds from its opening to the first reply of an agent; null before. */
-  first_response_seconds: number | null;
-  /** Seconds from its opening to the last closing; null while it is not closed. */
-  resolution_seconds: number | null;
-  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
-  csat_score: number | null;
-  /** What they added to it; null for nothing. */
-  csat_comment: string | null;
-  /** When the first of its service level targets is missed, or was; null while none runs. */
-  due_at: string | null;
-  /** Id of the ticket that goes on in its place; null unless it was merged. */
-  merged_into: string | null;
-  /** Its messages and notes, newest first. */
-  messages: EntryPage;
-  /** Its service level targets; without those that it never had. */
-  sla: Array<SlaClock>;
 }
 
 /** The winner of an experiment. */
