@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from msgsvc_auth.clients import Client
-from msgsvc_auth.models import SessionBody
+from msgsvc_auth.models import CreateSessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_core.config.settings import Settings, load_settings
 from msgsvc_core.kernel.errors import ApiError
@@ -29,7 +29,7 @@ async def begin(service: Service, project_id: str, client: Client) -> tuple[str,
     for each messenger."""
     sign_in = service.get(SignIn)
     async with service.db.transaction() as tx:
-        new = await sign_in.open(tx, project_id, SessionBody(client=client))
+        new = await sign_in.open(tx, project_id, CreateSessionBody(client=client))
     return new.session.session_id, sign_in.links(new)
 
 

@@ -3,7 +3,7 @@
     router = Router(area="messages")
 
     @router.post("/v1/send", status=202, errors=(SubscriberNotFound,))
-    async def send(ctx: Context, body: SendBody) -> SendAnswer:
+    async def send(ctx: Context, body: SendBody) -> QueuedMessageAnswer:
         '''Queues a message to one subscriber.'''
 
 A handler's `body` and `query` are pydantic models, and `upload` is the file of a multipart/form-data

@@ -10,7 +10,7 @@ import typer
 from msgsvc_core.channels import ChannelHealth
 from msgsvc_core.channels.health.check import check_channel
 from msgsvc_core.channels.health.states import ChannelStates
-from msgsvc_core.channels.project_channels.models import OwnChannel, OwnChannelAnswer
+from msgsvc_core.channels.project_channels.models import ChannelAnswer, OwnChannel
 from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.reception.models import ReceptionAnswer, reception_of
@@ -131,7 +131,7 @@ async def _lift_limits(config: Path | None, key: str) -> str | None:
         return limitation
 
 
-async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]]:
+async def _list(config: Path | None) -> list[tuple[OwnChannel, ChannelAnswer]]:
     async with opened(config) as service:
         await service.get(ChannelSync).refresh()
         async with service.db.read() as tx:
@@ -153,7 +153,7 @@ async def _check(
         return await check_channel(channel), reception_of(channel, state)
 
 
-def _plain(channel: OwnChannel, answer: OwnChannelAnswer) -> dict[str, str | None]:
+def _plain(channel: OwnChannel, answer: ChannelAnswer) -> dict[str, str | None]:
     reception = answer.reception
     return {
         "channel_id": channel.channel_id,

@@ -9,7 +9,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import ResponseModel, Router
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.events import store
-from msgsvc_core.events.tracked import TrackAnswer, TrackBody, TrackedEvents
+from msgsvc_core.events.tracked import TrackedEventAnswer, TrackedEvents, TrackEventBody
 from msgsvc_core.kernel.errors import (
     BadRequest,
     InvalidExternalId,
@@ -110,7 +110,9 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     errors=(SubscriberNotFound, InvalidExternalId, MutuallyExclusiveIdentifiers),
     shows_secrets=False,
 )
-async def track_event(ctx: Context, body: TrackBody, tracked: TrackedEvents) -> TrackAnswer:
+async def track_event(
+    ctx: Context, body: TrackEventBody, tracked: TrackedEvents
+) -> TrackedEventAnswer:
     """Reports something a subscriber did; it is emitted as the event `event.tracked`."""
     event = await tracked.track(ctx.tx, ctx.project_id, body)
-    return TrackAnswer(event_id=event.event_id)
+    return TrackedEventAnswer(event_id=event.event_id)

@@ -25,7 +25,7 @@ class EventTracked(ResponseModel):
     )
 
 
-class TrackBody(RequestModel):
+class TrackEventBody(RequestModel):
     """Something that a subscriber did, e.g. in your shop."""
 
     model_config = ConfigDict(
@@ -55,7 +55,7 @@ class TrackBody(RequestModel):
     )
 
 
-class TrackAnswer(ResponseModel):
+class TrackedEventAnswer(ResponseModel):
     """The event was taken."""
 
     event_id: str = Field(
@@ -86,7 +86,7 @@ class TrackedEvents:
         self._find_subscriber = find_subscriber
         self._max_bytes = max_bytes
 
-    async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
+    async def track(self, tx: Tx, project_id: str, body: TrackEventBody) -> Event:
         """Emits `event.tracked`, with the subscriber's fields, whether or not they are subscribed.
 
         Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for too many properties.

@@ -33,7 +33,7 @@ class Providers:
     providers.add(clock, kind=Clock)          # under a protocol or base class
     providers.add(OneTimeCodes(...))          # under its own class
 
-    async def send_code(ctx: Context, body: SendBody, codes: OneTimeCodes) -> SendAnswer: ...
+    async def send_code(ctx: Context, body: SendBody, codes: OneTimeCodes) -> QueuedMessageAnswer: ...
 
     call = providers.bind(send_code, given={"ctx", "body"})
     await call(ctx, body=body)

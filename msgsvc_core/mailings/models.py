@@ -85,12 +85,18 @@ Eta = Annotated[
         examples=[None],
     ),
 ]
-StopCause = Annotated[
-    str | None,
+#: What the database has as the cause of a mailing whose project was disabled.
+PROJECT_DISABLED = "the project is disabled"
+StopCode = Annotated[
+    Literal["audience_too_large", "project_disabled", "service_failed"] | None,
     Field(
-        description="Why the service stopped it, for people; null if it did not.", examples=[None]
+        description="Why the service stopped it: `audience_too_large`, it was cancelled for having too many"
+        " recipients at its time. It was paused if its project was disabled (`project_disabled`), or if"
+        " sending failed (`service_failed`). Null if it did not stop it.",
+        examples=[None],
     ),
 ]
+StopCause = Annotated[str | None, Field(description="The same for people.", examples=[None])]
 
 
 _TEXT = "Hi {{ first_name }}, the spring sale has begun."
@@ -428,6 +434,15 @@ class Mailing:
             "total": self.total,
         }
 
+    @property
+    def stop_code(self) -> StopCode:
+        """Why the service stopped it; None if it did not."""
+        if self.error is None:
+            return None
+        if self.status == "cancelled":
+            return "audience_too_large"
+        return "project_disabled" if self.error == PROJECT_DISABLED else "service_failed"
+
     def progress(self) -> float:
         """The share of the recipients with an outcome, 0 to 1."""
         if self.finished_at_ms is not None:
@@ -460,6 +475,7 @@ class MailingProgress(ResponseModel):
     total: Total
     progress: Progress
     eta_seconds: Eta
+    code: StopCode
     error: StopCause
 
     @classmethod
@@ -473,6 +489,7 @@ class MailingProgress(ResponseModel):
             total=mailing.total,
             progress=mailing.progress(),
             eta_seconds=mailing.eta_seconds(now_ms),
+            code=mailing.stop_code,
             error=mailing.error,
         )
 

@@ -7,7 +7,13 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, for_update
 from msgsvc_core.kernel.json import to_json
-from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard, MailingStatus
+from msgsvc_core.mailings.models import (
+    PROJECT_DISABLED,
+    LockedShard,
+    Mailing,
+    MailingShard,
+    MailingStatus,
+)
 
 _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
@@ -269,7 +275,7 @@ async def pause_if_disabled(tx: Tx, project_id: str, job_id: str, now_ms: int) -
     """Pauses a running mailing of a disabled project. It is not resumed automatically: its content may be
     outdated by then."""
     await tx.execute(
-        "UPDATE core_mailings SET status = 'paused', error = 'the project is disabled',"
+        f"UPDATE core_mailings SET status = 'paused', error = '{PROJECT_DISABLED}',"
         f" timed_from_ms = :now_ms, timed_from = sent + failed + skipped WHERE {_KEY}"
         " AND status = 'running' AND EXISTS (SELECT 1 FROM core_projects p"
         " WHERE p.project_id = :project_id AND p.status <> 'active')",

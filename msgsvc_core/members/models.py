@@ -106,7 +106,7 @@ class UpdateMemberBody(RequestModel):
     role: Kept[AnyRole] = Field(None, description=ROLE)
 
 
-class MemberLinkBody(RequestModel):
+class LinkMemberBody(RequestModel):
     """How long a link works."""
 
     expires_in: int = Field(

@@ -11,9 +11,9 @@ from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import (
     AddMemberBody,
+    LinkMemberBody,
     MemberAnswer,
     MemberId,
-    MemberLinkBody,
     MemberList,
     MemberQuery,
     UpdateMemberBody,
@@ -104,7 +104,7 @@ async def delete_member(
 async def link_member(
     ctx: Context,
     member_id: MemberId,
-    body: MemberLinkBody,
+    body: LinkMemberBody,
     owners: OwnerProtection,
     member_links: MemberLinks,
     channels: Channels,

@@ -30,7 +30,7 @@ from msgsvc_core.messages.models import Message, MessageCopy
 from msgsvc_core.routing.models import SkippedReason
 
 
-class SendAnswer(ResponseModel):
+class QueuedMessageAnswer(ResponseModel):
     """The message was taken and will be delivered."""
 
     message_id: MessageId = Field(

@@ -140,7 +140,7 @@ class SendBody(
         return to_message(self, self.text, silent=self.silent)
 
 
-class EditBody(
+class EditMessageBody(
     ContentChanges[
         Annotated[
             Kept[MessageText],
@@ -171,7 +171,7 @@ class EditBody(
     )
 
     @model_validator(mode="after")
-    def _one_at_least(self) -> "EditBody":
+    def _one_at_least(self) -> "EditMessageBody":
         """At least one field is given."""
         if not self.model_fields_set:
             raise InvalidValue("give at least one of text, format, media and buttons")

@@ -15,7 +15,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.messages import edit_store, route_store, store
-from msgsvc_core.messages.bodies import EditBody
+from msgsvc_core.messages.bodies import EditMessageBody
 from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import FinalStatus, Message
@@ -62,7 +62,9 @@ class MessageChanges:
         self._batches = batches
         self._limits = limits
 
-    async def edit(self, tx: Tx, project_id: str, message_id: str, body: EditBody) -> Message:
+    async def edit(
+        self, tx: Tx, project_id: str, message_id: str, body: EditMessageBody
+    ) -> Message:
         """Changes the content of a message. Repeating the same edit has no effect.
 
         Raises `NotFound`, `ValidationFailed` for content that the channel does not support, and `Conflict`

@@ -12,8 +12,8 @@ from msgsvc_core.kernel.errors import (
     NotFound,
     SubscriberNotFound,
 )
-from msgsvc_core.messages.answers import MessageAnswer, MessageList, SendAnswer
-from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
+from msgsvc_core.messages.answers import MessageAnswer, MessageList, QueuedMessageAnswer
+from msgsvc_core.messages.bodies import EditMessageBody, MessageQuery, SendBody
 from msgsvc_core.messages.fields import MessageId
 from msgsvc_core.messages.service import Messages
 
@@ -42,14 +42,14 @@ router = Router(
 )
 async def send(
     ctx: Context, body: SendBody, billing: BillingGate, messages: Messages
-) -> SendAnswer:
+) -> QueuedMessageAnswer:
     """Queues a message to one subscriber.
 
     The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
     """
     await billing.check(ctx.project_id, MESSAGE)
     message = await messages.add(ctx.unit, ctx.project_id, body)
-    return SendAnswer(message_id=message.message_id)
+    return QueuedMessageAnswer(message_id=message.message_id)
 
 
 @router.get("/v1/messages", errors=(BadRequest,), first_call=60)
@@ -71,7 +71,7 @@ async def get_message(ctx: Context, message_id: MessageId, messages: Messages) -
 
 @router.post("/v1/messages/{message_id}/edit", status=202, errors=(NotFound, Conflict))
 async def edit_message(
-    ctx: Context, message_id: MessageId, body: EditBody, messages: Messages
+    ctx: Context, message_id: MessageId, body: EditMessageBody, messages: Messages
 ) -> MessageAnswer:
     """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 

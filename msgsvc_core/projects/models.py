@@ -116,7 +116,7 @@ class ListedKey:
         return soon and self.is_in_use(now_ms)
 
 
-class ChannelAnswer(ResponseModel):
+class ProjectChannelAnswer(ResponseModel):
     """A channel that the project can use."""
 
     name: str = Field(
@@ -133,7 +133,7 @@ class ChannelAnswer(ResponseModel):
     )
 
 
-class LimitsAnswer(ResponseModel):
+class ProjectLimitsAnswer(ResponseModel):
     """Limits of a project and its messages, and of plugins."""
 
     requests_per_minute: int = Field(
@@ -172,7 +172,7 @@ class LimitsAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, limits: LimitSettings, plugins: Mapping[str, int]) -> "LimitsAnswer":
+    def of(cls, limits: LimitSettings, plugins: Mapping[str, int]) -> "ProjectLimitsAnswer":
         names = cls.model_fields.keys() - {"plugins"}
         return cls(**{name: getattr(limits, name) for name in names}, plugins=dict(plugins))
 
@@ -205,13 +205,13 @@ class ProjectAnswer(ResponseModel):
         description="Whether links in broadcasts lead through this service, which counts who opens them.",
         examples=[False],
     )
-    limits: LimitsAnswer = Field(description="The limits in force.")
-    channels: list[ChannelAnswer] = Field(
+    limits: ProjectLimitsAnswer = Field(description="The limits in force.")
+    channels: list[ProjectChannelAnswer] = Field(
         description="The channels that the project can use, shared and its own."
     )
 
 
-class ProjectBody(RequestModel):
+class UpdateProjectBody(RequestModel):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
     name: Kept[str] = Field(

@@ -7,7 +7,7 @@ from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Title
-from msgsvc_core.projects.models import ChannelAnswer, LimitsAnswer, ProjectAnswer
+from msgsvc_core.projects.models import ProjectAnswer, ProjectChannelAnswer, ProjectLimitsAnswer
 from msgsvc_core.projects.service import Projects
 
 
@@ -60,7 +60,7 @@ class ProjectOverview:
         channels_of: Callable[[str], Iterable[ProjectChannel]],
     ) -> None:
         self._projects = projects
-        self.limits = LimitsAnswer.of(limits, limits_of_plugins)
+        self.limits = ProjectLimitsAnswer.of(limits, limits_of_plugins)
         self.limit_titles = limit_titles
         self._plan_of = plan_of
         self._channels_of = channels_of
@@ -81,7 +81,7 @@ class ProjectOverview:
             link_tracking=project.link_tracking,
             limits=self.limits,
             channels=[
-                ChannelAnswer(
+                ProjectChannelAnswer(
                     name=channel.name,
                     own=channel.identity.project_id is not None,
                     link=channel.link("hello"),

@@ -2,7 +2,7 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
-from msgsvc_core.projects.models import ProjectAnswer, ProjectBody
+from msgsvc_core.projects.models import ProjectAnswer, UpdateProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.service import Projects
 
@@ -21,7 +21,7 @@ async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
 
 @router.patch("/v1/project", audited=lambda _: _("Settings changed"))
 async def update_project(
-    ctx: Context, body: ProjectBody, projects: Projects, overview: ProjectOverview
+    ctx: Context, body: UpdateProjectBody, projects: Projects, overview: ProjectOverview
 ) -> ProjectAnswer:
     """Changes the project's name, the texts after subscribing and unsubscribing, and link tracking."""
     await projects.update(ctx.tx, ctx.project_id, body)

@@ -25,8 +25,8 @@ from msgsvc_core.projects.models import (
     ApiKey,
     ListedKey,
     Project,
-    ProjectBody,
     ProjectTexts,
+    UpdateProjectBody,
 )
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 
@@ -133,7 +133,7 @@ class Projects:
         """The project's texts for system messages."""
         return await store.find_texts(tx, project_id)
 
-    async def update(self, tx: Tx, project_id: str, body: ProjectBody) -> None:
+    async def update(self, tx: Tx, project_id: str, body: UpdateProjectBody) -> None:
         """Changes the fields set in `body`. Raises `ValidationFailed` as `create` does."""
         given = body.model_fields_set
         if body.name is not None:

@@ -11,7 +11,11 @@ from msgsvc_core.kernel.errors import (
     InvalidExternalId,
     SubscriberNotFound,
 )
-from msgsvc_core.subscribers.mini_app import MiniAppAnswer, MiniAppBody, MiniAppSubscribing
+from msgsvc_core.subscribers.mini_app import (
+    MiniAppSubscribing,
+    MiniAppSubscriptionAnswer,
+    SubscribeInMiniAppBody,
+)
 from msgsvc_core.subscribers.models import SubscriberAnswer
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -59,12 +63,12 @@ async def subscribe_again(
 
 @router.post("/v1/subscribers/mini-app", errors=(Conflict, InvalidExternalId))
 async def subscribe_in_mini_app(
-    ctx: Context, body: MiniAppBody, mini_apps: MiniAppSubscribing
-) -> MiniAppAnswer:
+    ctx: Context, body: SubscribeInMiniAppBody, mini_apps: MiniAppSubscribing
+) -> MiniAppSubscriptionAnswer:
     """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
     Send the data that the page received from your own server: this endpoint verifies that the messenger
     signed it for the bot within the last day. The request is idempotent.
     """
     subscriber, created = await mini_apps.subscribe(ctx.tx, ctx.project_id, body)
-    return MiniAppAnswer.after(subscriber, created=created)
+    return MiniAppSubscriptionAnswer.after(subscriber, created=created)

@@ -17,7 +17,7 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers import link_store
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.greetings import subscribed_to
-from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.models import CreateLinkBody
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.tags.service import Tags
@@ -50,7 +50,7 @@ class SubscriptionLinks:
         self._consents = consents
         self._personal_link_s = personal_link_s
 
-    async def create(self, tx: Tx, project_id: str, body: LinkBody) -> tuple[str, int]:
+    async def create(self, tx: Tx, project_id: str, body: CreateLinkBody) -> tuple[str, int]:
         """The start payload of a new link, and its expiry in Unix milliseconds.
 
         Missing tags are created. Raises `ValidationFailed` for an unknown permission, `Conflict` beyond the

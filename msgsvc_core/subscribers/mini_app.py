@@ -20,7 +20,7 @@ from msgsvc_core.subscribers.tags.service import Tags
 MAX_INIT_DATA_LENGTH = 16_384
 
 
-class MiniAppBody(RequestModel):
+class SubscribeInMiniAppBody(RequestModel):
     """What the mini app's page was given by the messenger, and what the person shall carry."""
 
     channel: str = Field(
@@ -44,7 +44,7 @@ class MiniAppBody(RequestModel):
     )
 
 
-class MiniAppAnswer(SubscriberAnswer):
+class MiniAppSubscriptionAnswer(SubscriberAnswer):
     """The subscriber."""
 
     created: bool = Field(
@@ -53,7 +53,7 @@ class MiniAppAnswer(SubscriberAnswer):
     )
 
     @classmethod
-    def after(cls, subscriber: Subscriber, *, created: bool) -> "MiniAppAnswer":
+    def after(cls, subscriber: Subscriber, *, created: bool) -> "MiniAppSubscriptionAnswer":
         return cls(**SubscriberAnswer.of(subscriber).model_dump(), created=created)
 
 
@@ -76,7 +76,7 @@ class MiniAppSubscribing:
         self._max_age_hours = max_age_hours
 
     async def subscribe(
-        self, tx: Tx, project_id: str, body: MiniAppBody
+        self, tx: Tx, project_id: str, body: SubscribeInMiniAppBody
     ) -> tuple[Subscriber, bool]:
         """Subscribes the user of a mini app; True if they are newly subscribed.
 

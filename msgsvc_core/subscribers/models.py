@@ -378,7 +378,7 @@ class UpdateSubscriberBody(RequestModel):
     )
 
 
-class LinkBody(RequestModel):
+class CreateLinkBody(RequestModel):
     """What a subscription link carries."""
 
     tags: list[TagName] = Field(

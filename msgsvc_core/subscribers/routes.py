@@ -16,8 +16,8 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import (
     AddSubscriberBody,
+    CreateLinkBody,
     LinkAnswer,
-    LinkBody,
     NamedPermission,
     NamedTag,
     SubscriberAnswer,
@@ -136,7 +136,7 @@ async def revoke_permission(
 
 @router.post("/v1/subscribers/links", status=201, errors=(Conflict, InvalidExternalId))
 async def create_link(
-    ctx: Context, body: LinkBody, subscription_links: SubscriptionLinks, channels: Channels
+    ctx: Context, body: CreateLinkBody, subscription_links: SubscriptionLinks, channels: Channels
 ) -> LinkAnswer:
     """Creates a subscription link: one per channel, also as a QR code."""
     payload, expires_at_ms = await subscription_links.create(ctx.tx, ctx.project_id, body)

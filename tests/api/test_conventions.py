@@ -23,7 +23,7 @@ CHANGED_BY_PUT = {"/v1/webhooks/{webhook_id}"}
 DURATIONS = {"expires_in", "interval", "ttl_minutes", "minutes", "hours", "days"}
 
 #: Contract: what a site says of itself when somebody signs in, and gets back.
-STATES = {"CreateSessionBody", "SessionBody", "SessionStatus", "Verify", "AuthCompletedEventData"}
+STATES = {"CreateSessionBody", "SessionStatus", "VerifiedSignIn", "AuthCompletedEventData"}
 
 #: Contract: "`username` (a string)".
 EMPTY = {"username", "first_name"}

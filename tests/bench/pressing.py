@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from msgsvc_auth.models import MAX_WAIT_S, SessionBody
+from msgsvc_auth.models import MAX_WAIT_S, CreateSessionBody
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_core.service import Service
@@ -118,7 +118,9 @@ async def _open(opened: Service, service: ServiceUnderTest, number: int) -> list
     """Ids and start payloads of new sessions."""
     sign_in = opened.get(SignIn)
     async with opened.db.transaction() as tx:
-        made = [await sign_in.open(tx, service.project_id, SessionBody()) for _ in range(number)]
+        made = [
+            await sign_in.open(tx, service.project_id, CreateSessionBody()) for _ in range(number)
+        ]
     return [(new.session.session_id, session_payload(new.token)) for new in made]
 
 

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from msgsvc_auth.models import SessionBody
+from msgsvc_auth.models import CreateSessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_core.service import Service
 from tests.bench.load import Request
@@ -57,7 +57,8 @@ def open_sessions(service: ServiceUnderTest, number: int) -> list[str]:
         sign_in = opened.get(SignIn)
         async with opened.db.transaction() as tx:
             made = [
-                await sign_in.open(tx, service.project_id, SessionBody()) for _ in range(number)
+                await sign_in.open(tx, service.project_id, CreateSessionBody())
+                for _ in range(number)
             ]
         return [new.session.session_id for new in made]
 

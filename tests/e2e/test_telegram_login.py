@@ -16,7 +16,7 @@ from playwright.async_api import expect
 
 from msgsvc_auth import plugin as auth
 from msgsvc_auth.links import StaticLinks
-from msgsvc_auth.models import StaticLinkBody
+from msgsvc_auth.models import CreateStaticLinkBody
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
@@ -88,7 +88,7 @@ async def _add_link(service: Service) -> None:
 
     await until(ready)
     project = await service.projects.create("Shop")
-    body = StaticLinkBody(slug="shop", name="Shop", callback_url=CALLBACK)
+    body = CreateStaticLinkBody(slug="shop", name="Shop", callback_url=CALLBACK)
     async with service.db.transaction() as tx:
         await service.get(StaticLinks).create(tx, project.project_id, body)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
-from msgsvc_core.messages.answers import SendAnswer
+from msgsvc_core.messages.answers import QueuedMessageAnswer
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -28,7 +28,7 @@ class EffectBody(BaseModel):
 
 
 @router.post("/v1/fault/effect", status=202)
-async def effect(ctx: Context, body: EffectBody, messages: Messages) -> SendAnswer:
+async def effect(ctx: Context, body: EffectBody, messages: Messages) -> QueuedMessageAnswer:
     """Queues a message, and dies with it the first time."""
     if body.die == "before":
         _die_once(body.died)
@@ -40,7 +40,7 @@ async def effect(ctx: Context, body: EffectBody, messages: Messages) -> SendAnsw
     elif body.die == "after":
         # Committed, and nobody has been answered yet.
         ctx.tx.on_commit(lambda: _die_once(body.died))
-    return SendAnswer(message_id=message.message_id)
+    return QueuedMessageAnswer(message_id=message.message_id)
 
 
 def _die_once(died: Path) -> None:

@@ -10,7 +10,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Endpoint, Router
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, ChannelUser, OutgoingMessage
 from msgsvc_core.config.sections import Section
-from msgsvc_core.messages.answers import SendAnswer
+from msgsvc_core.messages.answers import QueuedMessageAnswer
 from msgsvc_core.messages.bodies import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -59,7 +59,7 @@ class HeldPlugin:
         router = Router(area="messages")
 
         @router.post("/v1/fault/write", status=202)
-        async def write(ctx: Context, body: SendBody, messages: Messages) -> SendAnswer:
+        async def write(ctx: Context, body: SendBody, messages: Messages) -> QueuedMessageAnswer:
             """Writes a message between two reads, and has its caller cancelled meanwhile."""
             task = asyncio.current_task()
             assert task is not None
@@ -72,7 +72,7 @@ class HeldPlugin:
             except asyncio.CancelledError:
                 self.cut_in_transaction += 1
                 raise
-            return SendAnswer(message_id=message.message_id)
+            return QueuedMessageAnswer(message_id=message.message_id)
 
         return router.endpoints
 

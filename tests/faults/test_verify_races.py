@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_auth.models import SessionBody
+from msgsvc_auth.models import CreateSessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ChannelUser
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
@@ -34,7 +34,7 @@ async def confirmed_codes(desk: Desk, count: int) -> dict[str, str]:
     for start in range(0, count, AT_ONCE):
         async with desk.service.db.transaction() as tx:
             for number in range(start, min(start + AT_ONCE, count)):
-                opened = await sign_in.open(tx, desk.project_id, SessionBody())
+                opened = await sign_in.open(tx, desk.project_id, CreateSessionBody())
                 user = ChannelUser(f"user-{number}", f"Person {number}")
                 confirmed = await sign_in.confirm(
                     tx, opened.session, "messenger_a", user, f"chat-{number}"

@@ -176,7 +176,7 @@ class BudgetAnswer(ResponseModel):
     )
 
 
-class OwnChannelAnswer(ResponseModel):
+class ChannelAnswer(ResponseModel):
     """A channel of the project's own."""
 
     name: str = Field(
@@ -234,10 +234,10 @@ class OwnChannelAnswer(ResponseModel):
     updated_at: UpdatedAt
 
 
-class OwnChannelList(ResponseModel):
+class ChannelList(ResponseModel):
     """A page of channels, newest first."""
 
-    data: list[OwnChannelAnswer] = Field(description="The page's channels.")
+    data: list[ChannelAnswer] = Field(description="The page's channels.")
     next_cursor: NextCursor
 
 

@@ -5,11 +5,11 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.project_channels.models import (
     BotAnswer,
+    ChannelAnswer,
     ChannelCheckAnswer,
+    ChannelList,
     CreateChannelBody,
     NamedChannel,
-    OwnChannelAnswer,
-    OwnChannelList,
     UpdateChannelBody,
 )
 from msgsvc_core.channels.project_channels.service import ProjectChannels
@@ -24,17 +24,17 @@ BUSY_S = 5
 @router.get("/v1/channels", errors=(BadRequest,))
 async def list_channels(
     ctx: Context, query: PageQuery, own_channels: ProjectChannels
-) -> OwnChannelList:
+) -> ChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
     found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda channel: channel.channel_id)
-    return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
+    return ChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 
 
 @router.post("/v1/channels", status=201, errors=(Conflict,), audited=lambda _: _("Channel created"))
 async def create_channel(
     ctx: Context, body: CreateChannelBody, own_channels: ProjectChannels
-) -> OwnChannelAnswer:
+) -> ChannelAnswer:
     """Adds the project's own bot. With the name of a shared channel it replaces that channel.
 
     `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
@@ -47,7 +47,7 @@ async def create_channel(
 @router.get("/v1/channels/{key}", errors=(NotFound,))
 async def get_channel(
     ctx: Context, key: NamedChannel, own_channels: ProjectChannels
-) -> OwnChannelAnswer:
+) -> ChannelAnswer:
     """Shows one of the project's own channels, without its secrets."""
     channel = await own_channels.get(ctx.tx, ctx.project_id, key)
     [answer] = await own_channels.answers(ctx.tx, [channel])
@@ -57,7 +57,7 @@ async def get_channel(
 @router.patch("/v1/channels/{key}", errors=(NotFound,), audited=lambda _: _("Channel changed"))
 async def update_channel(
     ctx: Context, key: NamedChannel, body: UpdateChannelBody, own_channels: ProjectChannels
-) -> OwnChannelAnswer:
+) -> ChannelAnswer:
     """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
     Calls in progress finish with the old settings; later calls use the new ones.

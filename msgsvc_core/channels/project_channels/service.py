@@ -16,9 +16,9 @@ from msgsvc_core.channels.project_channels.models import (
     PLACE,
     BotAnswer,
     BudgetAnswer,
+    ChannelAnswer,
     CreateChannelBody,
     OwnChannel,
-    OwnChannelAnswer,
     OwnChannelStatus,
     State,
     UpdateChannelBody,
@@ -213,7 +213,7 @@ class ProjectChannels:
                 state = await self._states.find(tx, channel.key)
             return health, reception_of(channel, state)
 
-    async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
+    async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[ChannelAnswer]:
         """Channels in the form of the API."""
         ids = [channel.channel_id for channel in channels]
         states = await store.states(tx, ids)
@@ -223,7 +223,7 @@ class ProjectChannels:
             for channel in channels
         ]
 
-    def _answer(self, row: OwnChannel, state: State | None, spent: int) -> OwnChannelAnswer:
+    def _answer(self, row: OwnChannel, state: State | None, spent: int) -> ChannelAnswer:
         shown = ShownSettings({}, [])
         status: OwnChannelStatus = "working"
         detail = receiving = profile = link = unavailable_since = reception = budget = None
@@ -246,7 +246,7 @@ class ProjectChannels:
             elif state is not None and state.outage_since_ms is not None:
                 status, detail = "unavailable", state.outage_detail
                 unavailable_since = to_rfc3339(state.outage_since_ms)
-        return OwnChannelAnswer(
+        return ChannelAnswer(
             name=row.name,
             channel_id=row.channel_id,
             plugin=row.plugin,

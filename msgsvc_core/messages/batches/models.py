@@ -40,7 +40,7 @@ class Batch:
         }
 
 
-class BatchBody(RequestModel):
+class SendBatchBody(RequestModel):
     """Messages, each as `POST /v1/send` takes it."""
 
     model_config = ConfigDict(

@@ -4,7 +4,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.kernel.errors import BillingBlocked, NotFound
-from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
+from msgsvc_core.messages.batches.models import BatchAnswer, BatchStatusAnswer, SendBatchBody
 from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.messages.fields import BatchId
 
@@ -15,7 +15,7 @@ router = Router(area="messages")
     "/v1/send/batch", status=202, group_commit=True, shows_secrets=False, errors=(BillingBlocked,)
 )
 async def send_batch(
-    ctx: Context, body: BatchBody, billing: BillingGate, batches: Batches
+    ctx: Context, body: SendBatchBody, billing: BillingGate, batches: Batches
 ) -> BatchAnswer:
     """Queues up to 500 messages, each validated separately.
 

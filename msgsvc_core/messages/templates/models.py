@@ -249,7 +249,7 @@ class TemplateList(ResponseModel):
     next_cursor: NextCursor
 
 
-class PreviewBody(RequestModel):
+class PreviewTemplateBody(RequestModel):
     """Values to try a template with."""
 
     variables: Variables = Field(
@@ -315,7 +315,7 @@ class PreviewMessage(
         )
 
 
-class PreviewAnswer(ResponseModel):
+class TemplatePreviewAnswer(ResponseModel):
     """The message in each language that was asked for."""
 
     data: list[PreviewMessage] = Field(description="One entry per language.")

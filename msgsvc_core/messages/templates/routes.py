@@ -7,10 +7,10 @@ from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     NamedTemplate,
-    PreviewAnswer,
-    PreviewBody,
+    PreviewTemplateBody,
     TemplateAnswer,
     TemplateList,
+    TemplatePreviewAnswer,
     UpdateTemplateBody,
 )
 from msgsvc_core.messages.templates.service import Templates
@@ -81,7 +81,7 @@ async def delete_template(ctx: Context, key: NamedTemplate, templates: Templates
     shows_secrets=False,
 )
 async def preview_template(
-    ctx: Context, key: NamedTemplate, body: PreviewBody, templates: Templates
-) -> PreviewAnswer:
+    ctx: Context, key: NamedTemplate, body: PreviewTemplateBody, templates: Templates
+) -> TemplatePreviewAnswer:
     """Renders the template in each language or one, and lists what channels would reject."""
     return await templates.preview(ctx.project_id, key, body)

@@ -23,13 +23,13 @@ from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.templates import store
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
-    PreviewAnswer,
-    PreviewBody,
     PreviewMessage,
+    PreviewTemplateBody,
     Problem,
     StoredTemplate,
     TemplateAnswer,
     TemplateContent,
+    TemplatePreviewAnswer,
     UpdateTemplateBody,
 )
 from msgsvc_core.messages.templates.rendering import (
@@ -163,7 +163,9 @@ class Templates:
             return TemplateContent.of(message)
         return await self.content_of(tx, project_id, message.template)
 
-    async def preview(self, project_id: str, key: str, body: PreviewBody) -> PreviewAnswer:
+    async def preview(
+        self, project_id: str, key: str, body: PreviewTemplateBody
+    ) -> TemplatePreviewAnswer:
         """The message in each language, and why channels would refuse it.
 
         Raises the errors of `render`.
@@ -176,7 +178,7 @@ class Templates:
             self._limits.check_size(message)
             messages.append(PreviewMessage.of(lang, message, self._problems(project_id, message)))
         unused = [name for name in body.variables if name not in rendering.variables]
-        return PreviewAnswer(data=messages, unused=unused)
+        return TemplatePreviewAnswer(data=messages, unused=unused)
 
     def try_out(
         self, content: TemplateContent, variables: Mapping[str, Any], lang: str

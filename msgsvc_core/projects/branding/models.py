@@ -76,7 +76,7 @@ ACCENT = "#7b2fbe"
 HexColour = Annotated[str, StringConstraints(pattern="^#[0-9a-fA-F]{6}$")]
 
 
-class SchemeAnswer(ResponseModel):
+class ColorSchemeAnswer(ResponseModel):
     """Colours of one scheme, `#rrggbb`."""
 
     accent: str = Field(description="Buttons, and what is chosen.", examples=["#7b2fbe"])
@@ -84,15 +84,15 @@ class SchemeAnswer(ResponseModel):
     link: str = Field(description="Links.", examples=["#7b2fbe"])
 
     @classmethod
-    def of(cls, scheme: Scheme) -> "SchemeAnswer":
+    def of(cls, scheme: Scheme) -> "ColorSchemeAnswer":
         return cls(accent=scheme.accent, on_accent=scheme.on_accent, link=scheme.link)
 
 
-class ShadesAnswer(ResponseModel):
+class ColorShadesAnswer(ResponseModel):
     """What pages make of an accent colour, so that it is read in light and dark."""
 
-    light: SchemeAnswer = Field(description="In light pages.")
-    dark: SchemeAnswer = Field(description="In dark pages.")
+    light: ColorSchemeAnswer = Field(description="In light pages.")
+    dark: ColorSchemeAnswer = Field(description="In dark pages.")
 
 
 class BrandingAnswer(ResponseModel):
@@ -105,7 +105,7 @@ class BrandingAnswer(ResponseModel):
     accent: str | None = Field(
         description="The accent colour as `#rrggbb`; null for the service's own.", examples=[ACCENT]
     )
-    shades: ShadesAnswer | None = Field(
+    shades: ColorShadesAnswer | None = Field(
         description="The colours that pages use: the accent, darker or lighter where it could not be told"
         " apart from the page (WCAG 2.2 AA). Null without an accent."
     )
@@ -121,14 +121,14 @@ class BrandingAnswer(ResponseModel):
             sender_name=branding.sender_name,
             accent=branding.accent,
             shades=shades
-            and ShadesAnswer(
-                light=SchemeAnswer.of(shades.light), dark=SchemeAnswer.of(shades.dark)
+            and ColorShadesAnswer(
+                light=ColorSchemeAnswer.of(shades.light), dark=ColorSchemeAnswer.of(shades.dark)
             ),
             logo_url=branding.on_page("", base_url).logo or None,
         )
 
 
-class BrandingBody(RequestModel):
+class UpdateBrandingBody(RequestModel):
     """What is to change; a field that is left out stays. Null removes a value."""
 
     sender_name: str | None = Field(

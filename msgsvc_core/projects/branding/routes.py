@@ -6,7 +6,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.uploads import Upload
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.projects.branding.models import BrandingAnswer, BrandingBody
+from msgsvc_core.projects.branding.models import BrandingAnswer, UpdateBrandingBody
 from msgsvc_core.projects.branding.service import ProjectBranding
 
 router = Router(
@@ -25,7 +25,7 @@ async def get_branding(
 
 @router.patch("/v1/project/branding", audited=lambda _: _("Branding changed"))
 async def update_branding(
-    ctx: Context, body: BrandingBody, branding: ProjectBranding, settings: Settings
+    ctx: Context, body: UpdateBrandingBody, branding: ProjectBranding, settings: Settings
 ) -> BrandingAnswer:
     """Changes the sender's name and the accent colour.
 

@@ -8,7 +8,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.projects.branding import store
 from msgsvc_core.projects.branding.logos import check_logo
-from msgsvc_core.projects.branding.models import Branding, BrandingBody, Logo
+from msgsvc_core.projects.branding.models import Branding, Logo, UpdateBrandingBody
 
 
 class ProjectBranding:
@@ -34,7 +34,7 @@ class ProjectBranding:
         """The current branding; that of `Project` may be a second old."""
         return await store.find_branding(tx, project_id)
 
-    async def update(self, tx: Tx, project_id: str, body: BrandingBody) -> Branding:
+    async def update(self, tx: Tx, project_id: str, body: UpdateBrandingBody) -> Branding:
         """Changes the fields set in `body`. Raises `ValidationFailed`."""
         changed = {name: getattr(body, name) for name in body.model_fields_set}
         if changed.get("sender_name") is not None:

@@ -129,7 +129,7 @@ class PersonQuery(Query):
     external_id: ExternalId
 
 
-class ConsentBody(RequestModel):
+class SetPersonConsentBody(RequestModel):
     """Whether a person gets messages on one channel."""
 
     external_id: ExternalId

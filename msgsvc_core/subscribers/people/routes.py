@@ -11,11 +11,11 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.subscribers.models import SubscriberAnswer
 from msgsvc_core.subscribers.people.models import (
-    ConsentBody,
     MergePeopleBody,
     PersonAnswer,
     PersonList,
     PersonQuery,
+    SetPersonConsentBody,
     SplitPersonBody,
 )
 from msgsvc_core.subscribers.people.service import People
@@ -41,7 +41,9 @@ async def get_person(ctx: Context, query: PersonQuery, people: People) -> Person
 
 
 @router.post("/v1/people/consent", errors=(Conflict, InvalidExternalId, SubscriberNotFound))
-async def set_person_consent(ctx: Context, body: ConsentBody, people: People) -> PersonAnswer:
+async def set_person_consent(
+    ctx: Context, body: SetPersonConsentBody, people: People
+) -> PersonAnswer:
     """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
 
     Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves alone.

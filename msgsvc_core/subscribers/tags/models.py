@@ -21,12 +21,16 @@ class Tag:
     subscribers: int
 
 
-class TagBody(RequestModel):
+class CreateTagBody(RequestModel):
     """A tag's name."""
 
     name: TagName = Field(
         description="1-64 letters of any script, digits, `_` and `-`; upper and lower case differ."
     )
+
+
+class UpdateTagBody(CreateTagBody):
+    """A tag's new name."""
 
 
 class TagAnswer(ResponseModel):

@@ -5,7 +5,7 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.subscribers.models import NamedTag
-from msgsvc_core.subscribers.tags.models import TagAnswer, TagBody, TagList
+from msgsvc_core.subscribers.tags.models import CreateTagBody, TagAnswer, TagList, UpdateTagBody
 from msgsvc_core.subscribers.tags.service import Tags
 
 router = Router(area="subscribers")
@@ -20,7 +20,7 @@ async def list_tags(ctx: Context, query: PageQuery, tags: Tags) -> TagList:
 
 
 @router.post("/v1/tags", status=201, errors=(Conflict,), audited=lambda _: _("Tag created"))
-async def create_tag(ctx: Context, body: TagBody, tags: Tags) -> TagAnswer:
+async def create_tag(ctx: Context, body: CreateTagBody, tags: Tags) -> TagAnswer:
     """Creates a tag. Adding a tag to a subscriber or a link creates it as well."""
     return TagAnswer.of(await tags.create(ctx.tx, ctx.project_id, body.name))
 
@@ -32,7 +32,7 @@ async def get_tag(ctx: Context, key: NamedTag, tags: Tags) -> TagAnswer:
 
 
 @router.patch("/v1/tags/{key}", errors=(Conflict, NotFound), audited=lambda _: _("Tag renamed"))
-async def rename_tag(ctx: Context, key: NamedTag, body: TagBody, tags: Tags) -> TagAnswer:
+async def rename_tag(ctx: Context, key: NamedTag, body: UpdateTagBody, tags: Tags) -> TagAnswer:
     """Renames a tag. Its subscribers and links keep it."""
     renamed = await tags.rename(ctx.tx, ctx.project_id, key, body.name)
     return TagAnswer.of(renamed)

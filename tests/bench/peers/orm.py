@@ -106,7 +106,7 @@ class SendBody(BaseModel):
     metadata: dict[str, Any] | None = None
 
 
-class SendAnswer(BaseModel):
+class QueuedMessageAnswer(BaseModel):
     message_id: str
     status: str
 
@@ -134,7 +134,7 @@ async def get_project_id(
 
 async def send(
     body: SendBody, session: Session, project_id: Annotated[str, Depends(get_project_id)]
-) -> SendAnswer:
+) -> QueuedMessageAnswer:
     subscriber = await session.scalar(
         select(Subscriber).where(
             Subscriber.project_id == project_id, Subscriber.subscriber_id == body.subscriber_id
@@ -152,7 +152,7 @@ async def send(
     session.add(message)
     session.add(OutboxJob(name="deliver", payload={"message_id": message.message_id}))
     await session.commit()
-    return SendAnswer(message_id=message.message_id, status=message.status)
+    return QueuedMessageAnswer(message_id=message.message_id, status=message.status)
 
 
 def make_app(url: str) -> FastAPI:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from msgsvc_auth.hosted.models import Site, Ticket, Visit
 from msgsvc_auth.hosted.service import browser_digest
 from msgsvc_auth.links import StaticLinks
-from msgsvc_auth.models import MAX_WAIT_S, StaticLinkBody
+from msgsvc_auth.models import MAX_WAIT_S, CreateStaticLinkBody
 from msgsvc_auth.service import SignIn
 from msgsvc_core.service import Service
 from tests.bench.polls import allow_open_files, settled
@@ -91,7 +91,9 @@ def _begun(service: ServiceUnderTest, number: int) -> Sequence[bytes]:
 
     async def begin(opened: Service) -> Sequence[bytes]:
         sign_in, requests = opened.get(SignIn), list[bytes]()
-        body = StaticLinkBody(slug=SLUG, name="Shop", callback_url="https://shop.example/back")
+        body = CreateStaticLinkBody(
+            slug=SLUG, name="Shop", callback_url="https://shop.example/back"
+        )
         async with opened.db.transaction() as tx:
             link = await opened.get(StaticLinks).create(tx, service.project_id, body)
             project = await opened.projects.get(tx, service.project_id)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage, ReplyTarget
 from msgsvc_core.mailings.models import MailingMessage, MailingMessageAnswer
 from msgsvc_core.messages.answers import MessageAnswer
-from msgsvc_core.messages.bodies import EditBody, SendBody
+from msgsvc_core.messages.bodies import EditMessageBody, SendBody
 from msgsvc_core.messages.content import Content, ContentChanges, MessageContent
 from msgsvc_core.messages.templates.models import (
     PreviewMessage,
@@ -37,7 +37,7 @@ OUTGOING = OutgoingMessage(
 MODELS: tuple[type[BaseModel], ...] = (
     Content,
     ContentChanges,
-    EditBody,
+    EditMessageBody,
     MailingMessage,
     MailingMessageAnswer,
     MessageAnswer,
@@ -67,7 +67,7 @@ def test_a_channel_gets_what_was_given() -> None:
 def test_an_edit_changes_the_field_and_nothing_else(name: str) -> None:
     before = OutgoingMessage("Before", silent=True)
 
-    after = EditBody.model_validate({name: CONTENT[name]}).changed(before)
+    after = EditMessageBody.model_validate({name: CONTENT[name]}).changed(before)
 
     assert after == replace(before, **{name: getattr(OUTGOING, name)})
 

@@ -14,7 +14,7 @@ from msgsvc_core.channels.system_messages.outbox import JOB, OPEN_THREAD, OnComp
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.db.retention import RetentionRule
-from msgsvc_core.events.tracked import TrackBody, TrackedEvents
+from msgsvc_core.events.tracked import TrackedEvents, TrackEventBody
 from msgsvc_core.files.purging import JOB as PURGE_FILES
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.resealing import Resealing
@@ -37,13 +37,13 @@ from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.tickets import TicketRequest
-from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.projects.models import UpdateProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.links import SubscriptionLinks
-from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.models import CreateLinkBody
 from msgsvc_core.subscribers.tags.service import PURGE
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.contexts import JobInTest
@@ -65,7 +65,9 @@ async def core(billing: Billing) -> AsyncIterator[MemoryCore]:
 
 
 async def test_a_project_welcomes_in_its_own_words(core: MemoryCore, tx: Tx) -> None:
-    welcome = ProjectBody(welcome={"en": "Hi {{ first_name }}!", "ru": "Привет от {{ project }}!"})
+    welcome = UpdateProjectBody(
+        welcome={"en": "Hi {{ first_name }}!", "ru": "Привет от {{ project }}!"}
+    )
     await core.projects.update(tx, PROJECT, welcome)
     await core.service.get(Greetings).welcome(tx, await core.person(tx, lang="ru"), "deep_link")
 
@@ -84,7 +86,7 @@ async def test_a_sign_in_is_not_confirmed_twice_and_a_mini_app_not_at_all(
 
 async def test_what_a_person_did_is_an_event_of_limited_size(core: MemoryCore, tx: Tx) -> None:
     await core.person(tx)
-    body = TrackBody(subscriber_id="sub_1", name="cart", properties={"n": 1})
+    body = TrackEventBody(subscriber_id="sub_1", name="cart", properties={"n": 1})
     await core.service.get(TrackedEvents).track(tx, PROJECT, body)
     with pytest.raises(ValidationFailed, match="properties"):
         too_large = body.model_copy(update={"properties": {"n": "x" * 20}})
@@ -321,8 +323,8 @@ async def test_a_link_for_one_person_works_for_a_day_and_others_for_a_month(
     core: MemoryCore, tx: Tx
 ) -> None:
     links = core.service.get(SubscriptionLinks)
-    _, personal_ms = await links.create(tx, PROJECT, LinkBody(external_id="e1"))
-    _, open_ms = await links.create(tx, PROJECT, LinkBody(tags=["vip"]))
+    _, personal_ms = await links.create(tx, PROJECT, CreateLinkBody(external_id="e1"))
+    _, open_ms = await links.create(tx, PROJECT, CreateLinkBody(tags=["vip"]))
 
     assert (personal_ms - NOW_MS, open_ms - NOW_MS) == (24 * HOUR_MS, 30 * 24 * HOUR_MS)
     rows = await tx.fetch_all("SELECT external_id FROM core_links ORDER BY expires_at_ms")
@@ -345,8 +347,10 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table(core: MemoryCore)
     rule = RetentionRule("core_links", "expires_at_ms", retention_ms=HOUR_MS)
     retention = Retention(name="x.purge", clock=core.clock, rules=[rule])
     async with core.db.transaction() as tx:
-        await core.service.get(SubscriptionLinks).create(tx, PROJECT, LinkBody(external_id="e1"))
-        await core.service.get(SubscriptionLinks).create(tx, PROJECT, LinkBody())
+        await core.service.get(SubscriptionLinks).create(
+            tx, PROJECT, CreateLinkBody(external_id="e1")
+        )
+        await core.service.get(SubscriptionLinks).create(tx, PROJECT, CreateLinkBody())
 
     async def left_after(seconds: float) -> int:
         core.clock.advance(seconds)

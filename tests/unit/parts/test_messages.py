@@ -18,7 +18,7 @@ from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.bodies import EditBody, MessageQuery, SendBody
+from msgsvc_core.messages.bodies import EditMessageBody, MessageQuery, SendBody
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB
 from msgsvc_core.messages.fields import MessageStatus
@@ -216,7 +216,7 @@ async def test_only_the_bot_by_which_a_person_came_may_write_to_them(
 
 # ---- edits and deletions ------------------------------------------------------------------------
 
-NEW_TEXT = EditBody(text="Bye")
+NEW_TEXT = EditMessageBody(text="Bye")
 
 
 async def test_what_is_still_queued_is_edited_without_a_call(core: MemoryCore, tx: Tx) -> None:
@@ -244,7 +244,9 @@ async def test_what_was_sent_is_edited_by_a_job_of_its_bot(core: MemoryCore, tx:
 async def test_the_same_edit_again_changes_nothing(core: MemoryCore, tx: Tx) -> None:
     sent = await insert_message(tx, status="sent")
 
-    assert await core.messages.changes.edit(tx, PROJECT, "msg_1", EditBody(text="Hi")) == sent
+    assert (
+        await core.messages.changes.edit(tx, PROJECT, "msg_1", EditMessageBody(text="Hi")) == sent
+    )
     assert await core.pending_jobs(tx) == []
 
 
@@ -253,14 +255,16 @@ async def test_the_same_edit_again_changes_nothing(core: MemoryCore, tx: Tx) -> 
     [
         (NEW_TEXT, Capabilities(edit=False), "can't edit"),
         (
-            EditBody.model_validate({"media": {"type": "image", "url": "https://a.example/1"}}),
+            EditMessageBody.model_validate(
+                {"media": {"type": "image", "url": "https://a.example/1"}}
+            ),
             Capabilities(edit=True, edit_media=False),
             "can't change the file",
         ),
     ],
 )
 async def test_a_channel_that_cannot_edit_takes_edits_of_what_is_queued_alone(
-    core: MemoryCore, tx: Tx, body: EditBody, takes: Capabilities, why: str
+    core: MemoryCore, tx: Tx, body: EditMessageBody, takes: Capabilities, why: str
 ) -> None:
     core.recording().capabilities = takes
     sent, queued = await insert_message(tx, status="sent"), await insert_message(tx, "msg_2")

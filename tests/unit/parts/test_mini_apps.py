@@ -12,7 +12,7 @@ from msgsvc_core.config.sections import Section
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.subscribers.mini_app import MiniAppBody, MiniAppSubscribing
+from msgsvc_core.subscribers.mini_app import MiniAppSubscribing, SubscribeInMiniAppBody
 from msgsvc_core.subscribers.models import SubscriberQuery
 from msgsvc_devkit.channel import RecordingChannel
 from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
@@ -51,7 +51,7 @@ async def core() -> AsyncIterator[MemoryCore]:
         yield core
 
 
-OPENED = MiniAppBody(channel="messenger_a", init_data="signed", tags=["vip"])
+OPENED = SubscribeInMiniAppBody(channel="messenger_a", init_data="signed", tags=["vip"])
 
 
 async def start_bot(tx: Tx) -> None:

@@ -5,7 +5,7 @@ import pytest
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.kernel.errors import InvalidApiKey, NotFound, ValidationFailed
-from msgsvc_core.projects.models import EXPIRES_SOON_MS, ApiKey, ListedKey, ProjectBody
+from msgsvc_core.projects.models import EXPIRES_SOON_MS, ApiKey, ListedKey, UpdateProjectBody
 from msgsvc_core.projects.service import KNOWN_FOR_MS, Projects
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.core import PROJECT, MemoryCore
@@ -118,11 +118,11 @@ async def test_a_name_that_could_say_something_else_in_a_message_is_refused(
 async def test_a_text_names_what_can_be_filled_in_and_the_others_stay(
     core: MemoryCore, tx: Tx
 ) -> None:
-    await core.projects.update(tx, PROJECT, ProjectBody(welcome="Hi", farewell="Bye"))
+    await core.projects.update(tx, PROJECT, UpdateProjectBody(welcome="Hi", farewell="Bye"))
     with pytest.raises(ValidationFailed, match=r"welcome\.ru: there is no 'surname'"):
-        body = ProjectBody(welcome={"en": "Hi", "ru": "Привет, {{ surname }}"})
+        body = UpdateProjectBody(welcome={"en": "Hi", "ru": "Привет, {{ surname }}"})
         await core.projects.update(tx, PROJECT, body)
-    await core.projects.update(tx, PROJECT, ProjectBody(welcome="Hello, {{ first_name }}"))
+    await core.projects.update(tx, PROJECT, UpdateProjectBody(welcome="Hello, {{ first_name }}"))
 
     texts = await core.projects.texts(tx, PROJECT)
     assert (texts.welcome, texts.farewell) == ("Hello, {{ first_name }}", "Bye")

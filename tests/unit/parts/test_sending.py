@@ -24,7 +24,7 @@ from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext
 from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.messages import store
-from msgsvc_core.messages.bodies import EditBody
+from msgsvc_core.messages.bodies import EditMessageBody
 from msgsvc_core.messages.delivery import MessageDelivery
 from msgsvc_core.messages.edit_job import SENDING_MS, MessageEditor
 from msgsvc_core.messages.files import MessageFiles
@@ -173,7 +173,7 @@ async def test_a_chat_that_has_to_wait_goes_back_for_as_long_as_the_platform_sai
 async def test_a_message_that_was_edited_meanwhile_is_sent_as_it_is_now(
     core: MemoryCore, before_marking: Callable[..., None]
 ) -> None:
-    edit = EditBody(text="Hi again")
+    edit = EditMessageBody(text="Hi again")
     before_marking(lambda tx: core.messages.changes.edit(tx, PROJECT, "msg_1", edit))
     await deliver(core, await arrange(core))
 

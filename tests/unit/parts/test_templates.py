@@ -17,7 +17,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
-    PreviewBody,
+    PreviewTemplateBody,
     TemplateContent,
     UpdateTemplateBody,
 )
@@ -101,7 +101,7 @@ async def test_a_preview_tells_which_channels_refuse_it_and_what_nobody_uses(
     core.recording("messenger_b").capabilities = Capabilities(max_text_length=5)
     async with core.db.transaction() as tx:
         await core.templates.create(tx, PROJECT, body())
-    values = PreviewBody(variables={"name": "Ann", "nmae": "x"})
+    values = PreviewTemplateBody(variables={"name": "Ann", "nmae": "x"})
     shown = await core.templates.preview(PROJECT, "hello", values)
 
     assert [message.text for message in shown.data] == ["Hi Ann!", "Привет, Ann!"]

@@ -50,6 +50,18 @@ class AddSubscriberBody(_AddSubscriberBody, total=False):
     attributes: Mapping[str, Any]
 
 
+class _AssignBody(TypedDict):
+    #: The member who is to handle the ticket, no viewer; null to unassign it.
+    assignee_id: str | None
+
+
+class AssignBody(_AssignBody, total=False):
+    """The assignee; null to unassign the ticket."""
+
+    #: Fail with 409 if the ticket is already assigned.
+    only_if_unassigned: bool
+
+
 class AttributeIs(TypedDict):
     """An attribute of the subscriber has this value."""
 
@@ -77,86 +89,19 @@ class AudienceBody(TypedDict, total=False):
     #: Subscribers on any of these messengers, by the names of the project's channels.
     channels: Sequence[str] | None
     #: Subscribers who read any of these languages.
-    langs: Sequence[str] | None
+    langs: Sequence[Literal["en", "ru"]] | None
     #: These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`.
     subscriber_ids: Sequence[str] | None
-
-
-class BatchBody(TypedDict):
-    """Messages, each as `POST /v1/send` takes it."""
-
-    #: 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET /v1/project`.
-    #: An invalid one is rejected by itself.
-    messages: Sequence[SendBody]
 
 
 class BlockBody(TypedDict, total=False):
     """The reason for the block, shown in the blocklist."""
 
-    #: Why, for agents; null for none.
-    reason: str | None
+    #: Why, for agents; may be empty.
+    reason: str
 
 
-class BrandingBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. Null removes a value."""
-
-    #: Name shown to people instead of the project's: 1-64 printable characters.
-    sender_name: str | None
-    #: Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark.
-    accent: str | None
-
-
-class _BroadcastBody(TypedDict):
-    #: Who gets it.
-    audience: AudienceBody
-
-
-class BroadcastBody(_BroadcastBody, total=False):
-    """A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`,
-    `template` or `variants` is given. `experiment` needs `variants`, whose names differ.
-    """
-
-    #: Key of a template, in place of text, format, media and buttons.
-    template: str | None
-    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
-    variables: Mapping[str, str | float | bool] | None
-    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-    text: str | Mapping[str, str] | None
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
-    #: lines.
-    format: Literal["plain", "markdown", "html", "rich"]
-    #: File that is shown with the text.
-    media: TemplateMedia | None
-    #: Rows of buttons under the message, from top to bottom.
-    buttons: Sequence[Sequence[TemplateButton]]
-    #: Skipped for recipients who have not granted it when it is sent.
-    permission: str | None
-    #: Deliver without a notification sound.
-    silent: bool
-    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
-    expires_in: int | None
-    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
-    metadata: Mapping[str, Any] | None
-    #: What you call it, for lists; recipients don't see it.
-    name: str | None
-    #: Messages to compare, in place of template, variables, text, format, media and buttons.
-    variants: Sequence[BroadcastVariant] | None
-    #: How `variants` are compared; the defaults if it is left out.
-    experiment: BroadcastExperiment | None
-    #: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who
-    #: gets one message: by the first channel of the route that works. Goes with any filters of
-    #: `audience` but `channels`.
-    route_id: str | None
-    #: When it starts; left out: at once. A time in the past is refused.
-    send_at: str | datetime | None
-    #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
-    messages_per_minute: int | None
-    #: Validates only, and returns the number of recipients and the credits that it would cost.
-    dry_run: bool
-
-
-class BroadcastExperiment(TypedDict, total=False):
+class BroadcastExperimentBody(TypedDict, total=False):
     """How the variants are tried, and one is chosen for the rest."""
 
     #: Percentage of the recipients who get the variants, each as many as the others. With 100 there is
@@ -169,41 +114,7 @@ class BroadcastExperiment(TypedDict, total=False):
     after_seconds: int
 
 
-class _BroadcastTestBody(TypedDict):
-    #: A person on one channel of the project.
-    subscriber_id: str
-
-
-class BroadcastTestBody(_BroadcastTestBody, total=False):
-    """The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template`
-    is given. With `template`: no `format`, `media` or `buttons`.
-    """
-
-    #: Key of a template, in place of text, format, media and buttons.
-    template: str | None
-    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
-    variables: Mapping[str, str | float | bool] | None
-    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-    text: str | Mapping[str, str] | None
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
-    #: lines.
-    format: Literal["plain", "markdown", "html", "rich"]
-    #: File that is shown with the text.
-    media: TemplateMedia | None
-    #: Rows of buttons under the message, from top to bottom.
-    buttons: Sequence[Sequence[TemplateButton]]
-    #: Skipped for recipients who have not granted it when it is sent.
-    permission: str | None
-    #: Deliver without a notification sound.
-    silent: bool
-    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
-    expires_in: int | None
-    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
-    metadata: Mapping[str, Any] | None
-
-
-class BroadcastVariant(TypedDict, total=False):
+class BroadcastVariantBody(TypedDict, total=False):
     """A variant of the message; each recipient gets one of them. Either `text` or `template` is given.
     With `template`: no `format`, `media` or `buttons`.
     """
@@ -234,8 +145,8 @@ class _BulkActionBody(TypedDict):
 class BulkActionBody(_BulkActionBody, total=False):
     """What is done with whom: `all`, `filters` or `subscriber_ids`."""
 
-    #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
-    value: str | None
+    #: The tag of `add_tag`, created if needed, or `remove_tag`.
+    tag: str | None
     #: All subscribers of the project, of any status.
     all: bool
     #: Those whom `GET /v1/subscribers` lists with these filters, at least one.
@@ -263,6 +174,13 @@ class ButtonBody(_ButtonBody, total=False):
     style: Literal["primary", "success", "danger"] | None
 
 
+class ChooseWinnerBody(TypedDict):
+    """The winner of an experiment."""
+
+    #: The variant's name.
+    variant: str
+
+
 class _Condition(TypedDict):
     #: Key of the field whose answer is compared.
     field: str
@@ -287,16 +205,54 @@ class ConfirmBody(TypedDict):
     total: int
 
 
-class ConsentBody(TypedDict):
-    """Whether a person gets messages on one channel."""
+class _CreateBroadcastBody(TypedDict):
+    #: Who gets it.
+    audience: AudienceBody
 
-    #: Your own id of the person, 1-128 printable characters.
-    external_id: str
-    #: Messenger, by its channel's name in `GET /v1/project`.
-    channel: str
-    #: `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked
-    #: the bot, never began, or you ended it.
-    consent: Literal["subscribed", "unsubscribed"]
+
+class CreateBroadcastBody(_CreateBroadcastBody, total=False):
+    """A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`,
+    `template` or `variants` is given. `experiment` needs `variants`, whose names differ.
+    """
+
+    #: Key of a template, in place of text, format, media and buttons.
+    template: str | None
+    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
+    variables: Mapping[str, str | float | bool] | None
+    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+    text: str | Mapping[str, str] | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
+    #: File that is shown with the text.
+    media: TemplateMedia | None
+    #: Rows of buttons under the message, from top to bottom.
+    buttons: Sequence[Sequence[TemplateButton]]
+    #: Skipped for recipients who have not granted it when it is sent.
+    permission: str | None
+    #: Deliver without a notification sound.
+    silent: bool
+    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
+    expires_in: int | None
+    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
+    metadata: Mapping[str, Any] | None
+    #: What you call it, for lists; recipients don't see it.
+    name: str | None
+    #: Messages to compare, in place of template, variables, text, format, media and buttons.
+    variants: Sequence[BroadcastVariantBody] | None
+    #: How `variants` are compared; the defaults if it is left out.
+    experiment: BroadcastExperimentBody | None
+    #: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who
+    #: gets one message: by the first channel of the route that works. Goes with any filters of
+    #: `audience` but `channels`.
+    route: str | None
+    #: When it starts; left out: at once. A time in the past is refused.
+    send_at: str | datetime | None
+    #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
+    messages_per_minute: int | None
+    #: Validates only, and returns the number of recipients and the credits that it would cost.
+    dry_run: bool
 
 
 class _CreateCannedBody(TypedDict):
@@ -309,8 +265,8 @@ class _CreateCannedBody(TypedDict):
 class CreateCannedBody(_CreateCannedBody, total=False):
     """A new canned answer."""
 
-    #: What agents see in the list; null for the key.
-    title: str | None
+    #: What agents see in the list; empty for the key.
+    title: str
     #: How `text` is marked up.
     format: Literal["plain", "markdown", "html", "rich"]
 
@@ -373,7 +329,7 @@ class _CreateFormBody(TypedDict):
 
 
 class CreateFormBody(_CreateFormBody, total=False):
-    """A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads
+    """A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads
     forward, and its condition is about a field that was asked before.
     """
 
@@ -382,7 +338,7 @@ class CreateFormBody(_CreateFormBody, total=False):
     #: Text after submitting, in one or several languages; null for the service's own.
     thanks: str | Mapping[str, str] | None
     #: Where submissions go, each on its own; at most 40.
-    rules: Sequence[FormRule]
+    routes: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -413,6 +369,21 @@ class CreateGatewayBody(_CreateGatewayBody, total=False):
     #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
     #: own names: names separated by dots, and numbers for positions in a list. Null for none.
     paths: GatewayPaths | None
+
+
+class CreateLinkBody(TypedDict, total=False):
+    """What a subscription link carries."""
+
+    #: Tags added to people who open it; missing ones are created.
+    tags: Sequence[str]
+    #: Keys of permissions granted by opening it.
+    permissions: Sequence[str]
+    #: Your own id of this person, 1-128 printable characters; assigned to the first person to open the
+    #: link. Without it, everybody may use the link.
+    external_id: str | None
+    #: Seconds for which the link works. Without it, 30 days; with an `external_id`, the setting
+    #: `limits.personal_link_s`, a day.
+    expires_in: int
 
 
 class _CreateOidcClientBody(TypedDict):
@@ -491,6 +462,20 @@ class CreatePermissionBody(_CreatePermissionBody, total=False):
     default: bool
 
 
+class _CreateRegistrationTokenBody(TypedDict):
+    #: What it is for; clients do not see it.
+    name: str
+
+
+class CreateRegistrationTokenBody(_CreateRegistrationTokenBody, total=False):
+    """A new initial access token."""
+
+    #: Clients that it can register; null for any number.
+    max_uses: int | None
+    #: Seconds for which it is valid; null if it does not expire.
+    expires_in: int | None
+
+
 class CreateRouteBody(TypedDict):
     """A new route. Every step but the last that waits for more than `sent` has `within_seconds`."""
 
@@ -498,6 +483,61 @@ class CreateRouteBody(TypedDict):
     name: str
     #: The channels, in the order in which they are tried.
     steps: Sequence[RouteStepBody]
+
+
+class CreateSessionBody(TypedDict, total=False):
+    """A new session and its secrets."""
+
+    #: Returned with the code; bind it to the browser's session to prevent CSRF.
+    state: str
+    #: Where the bot sends the person back with the code; must equal that of one of the static links.
+    #: Without it, poll the status.
+    callback_url: str | None
+    #: Offer only this channel; without it, all that can ask.
+    channel: str | None
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: Email address or phone number, on the `channel` where people are known by one: the question is
+    #: sent there at once. Use `number_matching` too, so that nobody confirms a sign-in that another
+    #: person started.
+    address: str | None
+    #: Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it,
+    #: the person's own.
+    lang: str | None
+    #: Number matching: the person chooses in the bot the number that your page shows.
+    number_matching: bool
+    #: The browser that signs in; shown in the bot's question.
+    client: SignInClientBody | None
+
+
+class _CreateStaticLinkBody(TypedDict):
+    #: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the
+    #: whole service; it can't be changed later.
+    slug: str
+    #: Helps you tell links apart: 1-100 characters.
+    name: str
+    #: Where people return with `code` and `state`; https, or http on localhost.
+    callback_url: str
+
+
+class CreateStaticLinkBody(_CreateStaticLinkBody, total=False):
+    """A static link to be made."""
+
+    #: Whether the hosted page shows a number that the person has to choose in the bot.
+    number_matching: bool
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+
+
+class CreateTagBody(TypedDict):
+    """A tag's name."""
+
+    #: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
+    name: str
 
 
 class _CreateTemplateBody(TypedDict):
@@ -560,7 +600,7 @@ class Delay(TypedDict, total=False):
     days: int | None
 
 
-class EditBody(TypedDict, total=False):
+class EditMessageBody(TypedDict, total=False):
     """What a message is to show from now on. What is left out stays as it is. At least one field is
     given.
     """
@@ -677,22 +717,30 @@ class _HolidayBody(TypedDict):
 class HolidayBody(_HolidayBody, total=False):
     """A day on which the desk is closed."""
 
-    #: What the day is, for agents; null for nothing.
-    name: str | None
+    #: What the day is, for agents; may be empty.
+    name: str
 
 
-class LinkBody(TypedDict, total=False):
-    """What a subscription link carries."""
+class HoursBody(TypedDict, total=False):
+    """The business hours of a project's helpdesk. What is left out has its default. Openings of a day
+    don't overlap; holidays are different days.
+    """
 
-    #: Tags added to people who open it; missing ones are created.
-    tags: Sequence[str]
-    #: Keys of permissions granted by opening it.
-    permissions: Sequence[str]
-    #: Your own id of this person, 1-128 printable characters; assigned to the first person to open the
-    #: link. Without it, everybody may use the link.
-    external_id: str | None
-    #: Seconds for which the link works. Without it, 30 days; with an `external_id`, the setting
-    #: `limits.personal_link_s`, a day.
+    #: IANA time zone of the hours and days.
+    timezone: str
+    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
+    openings: Sequence[OpeningBody]
+    #: Days on which it is closed.
+    holidays: Sequence[HolidayBody]
+    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
+    #: and closed period: a text, or one by language. Null for nothing.
+    away_message: str | Mapping[str, str] | None
+
+
+class LinkMemberBody(TypedDict, total=False):
+    """How long a link works."""
+
+    #: Seconds for which the link works; a day by default.
     expires_in: int
 
 
@@ -710,13 +758,6 @@ class MediaBody(_MediaBody, total=False):
     filename: str | None
 
 
-class MemberLinkBody(TypedDict, total=False):
-    """How long a link works."""
-
-    #: Seconds for which the link works; a day by default.
-    expires_in: int
-
-
 class MergeBody(TypedDict):
     """The ticket that remains, by id or number."""
 
@@ -731,22 +772,6 @@ class MergePeopleBody(TypedDict):
     external_id: str
     #: The id that stays.
     into: str
-
-
-class _MiniAppBody(TypedDict):
-    #: Channel whose bot the mini app belongs to.
-    channel: str
-    #: The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`.
-    init_data: str
-
-
-class MiniAppBody(_MiniAppBody, total=False):
-    """What the mini app's page was given by the messenger, and what the person shall carry."""
-
-    #: Tags added to the person; missing ones are created.
-    tags: Sequence[str]
-    #: Your own id of this person, 1-128 printable characters, if you know who they are.
-    external_id: str | None
 
 
 class _OpenTicketBody(TypedDict):
@@ -771,8 +796,8 @@ class OpenTicketBody(_OpenTicketBody, total=False):
     name: str | None
     #: Email address of a virtual customer, for agents: nothing is sent to it.
     email: str | None
-    #: What it is about; by default the beginning of the text.
-    subject: str | None
+    #: By default the beginning of the text.
+    subject: str
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
     #: Labels for agents.
@@ -804,35 +829,20 @@ class Option(TypedDict):
     label: str | Mapping[str, str]
 
 
-class OtpResultBody(TypedDict):
-    """What a hosted page led back to `return_url` with."""
-
-    #: The parameter `result`; works once.
-    result: str
-
-
-class PreviewBody(TypedDict, total=False):
+class PreviewTemplateBody(TypedDict, total=False):
     """Values to try a template with."""
 
     #: Values as in `POST /v1/send`; those without a default in the template are required.
     variables: Mapping[str, str | float | bool]
     #: Only this language; without it, all of the service.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
 
 
-class ProjectBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. A text that is null is removed."""
+class PriorityBody(TypedDict):
+    """The new priority of a ticket."""
 
-    #: Name shown to people: 1-64 printable characters.
-    name: str
-    #: Text after subscribing, or one per language, at most 1,000 characters; null for the service's
-    #: own. `{{ first_name }}` and `{{ project }}` are filled in.
-    welcome: str | Mapping[str, str] | None
-    #: Text after unsubscribing, like `welcome`.
-    farewell: str | Mapping[str, str] | None
-    #: Whether links in broadcasts lead through this service, which counts who opens them. For
-    #: broadcasts that are accepted from then on.
-    link_tracking: bool
+    #: How urgent the ticket is.
+    priority: Literal["low", "normal", "high", "urgent"]
 
 
 QuietHoursBody = TypedDict(
@@ -847,8 +857,8 @@ QuietHoursBody = TypedDict(
 
 class RecurringBody(TypedDict, total=False):
     """A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is
-    given. With `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and
-    neither `channel` nor `subscriber_id`.
+    given. With `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither
+    `channel` nor `subscriber_id`.
     """
 
     #: Key of a template, in place of text, format, media and buttons.
@@ -884,7 +894,7 @@ class RecurringBody(TypedDict, total=False):
     audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
-    route_id: str | None
+    route: str | None
     #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
     #: week. Exactly one of this and `every`.
     cron: str | None
@@ -900,26 +910,12 @@ class RecurringBody(TypedDict, total=False):
     quiet_hours: QuietHoursBody | None
 
 
-class _RegistrationTokenBody(TypedDict):
-    #: What it is for; clients do not see it.
-    name: str
-
-
-class RegistrationTokenBody(_RegistrationTokenBody, total=False):
-    """A new initial access token."""
-
-    #: Clients that it can register; null for any number.
-    max_uses: int | None
-    #: Seconds for which it is valid; null if it does not expire.
-    expires_in: int | None
-
-
-class _ReplayBody(TypedDict):
+class _ReplayWebhookBody(TypedDict):
     #: Events that happened then or later.
     since: str | datetime
 
 
-class ReplayBody(_ReplayBody, total=False):
+class ReplayWebhookBody(_ReplayWebhookBody, total=False):
     """What is to be delivered again."""
 
     #: Whether those that were delivered are delivered once more.
@@ -1013,7 +1009,7 @@ class _ScheduledBody(TypedDict):
 
 class ScheduledBody(_ScheduledBody, total=False):
     """A message, its recipient and its time. Either `text` or `template` is given. With `template`: no
-    `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
+    `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
     `subscriber_id`.
     """
 
@@ -1050,15 +1046,23 @@ class ScheduledBody(_ScheduledBody, total=False):
     audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
-    route_id: str | None
+    route: str | None
     #: IANA time zone of a local `send_at`, which requires it.
     timezone: str | None
+
+
+class SendBatchBody(TypedDict):
+    """Messages, each as `POST /v1/send` takes it."""
+
+    #: 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET /v1/project`.
+    #: An invalid one is rejected by itself.
+    messages: Sequence[SendBody]
 
 
 class SendBody(TypedDict, total=False):
     """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
     `template` with its `variables`. Either `text` or `template` is given. With `template`: no
-    `format`, `media` or `buttons`; without it: no `variables`. With `route_id`: `external_id`, and
+    `format`, `media` or `buttons`; without it: no `variables`. With `route`: `external_id`, and
     neither `channel` nor `subscriber_id`.
     """
 
@@ -1071,7 +1075,7 @@ class SendBody(TypedDict, total=False):
     channel: str | None
     #: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels
     #: in their order, until one of them is reached. It remains one message, with one outcome.
-    route_id: str | None
+    route: str | None
     #: Key of a template, in place of `text`, `format`, `media` and `buttons`.
     template: str | None
     #: Values for the template's `{{ name }}`: texts, numbers, true or false. Those without a default
@@ -1098,6 +1102,40 @@ class SendBody(TypedDict, total=False):
     expires_in: int | None
     #: Your own data, at most 4,096 bytes as JSON; delivery events carry it, the recipient never sees
     #: it.
+    metadata: Mapping[str, Any] | None
+
+
+class _SendBroadcastTestBody(TypedDict):
+    #: A person on one channel of the project.
+    subscriber_id: str
+
+
+class SendBroadcastTestBody(_SendBroadcastTestBody, total=False):
+    """The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template`
+    is given. With `template`: no `format`, `media` or `buttons`.
+    """
+
+    #: Key of a template, in place of text, format, media and buttons.
+    template: str | None
+    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
+    variables: Mapping[str, str | float | bool] | None
+    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+    text: str | Mapping[str, str] | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
+    #: File that is shown with the text.
+    media: TemplateMedia | None
+    #: Rows of buttons under the message, from top to bottom.
+    buttons: Sequence[Sequence[TemplateButton]]
+    #: Skipped for recipients who have not granted it when it is sent.
+    permission: str | None
+    #: Deliver without a notification sound.
+    silent: bool
+    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
+    expires_in: int | None
+    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
     metadata: Mapping[str, Any] | None
 
 
@@ -1128,38 +1166,23 @@ class SendOtpBody(TypedDict, total=False):
     address: str | None
     #: Id of a route: the same code is sent by its steps one after another, until it is given. In place
     #: of `channel` and `address`.
-    route_id: str | None
+    route: str | None
     #: With it the answer has the `url` of a page that asks for the code, and leads back here with
     #: `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on
     #: localhost.
     return_url: str | None
 
 
-class SessionBody(TypedDict, total=False):
-    """A new session and its secrets."""
+class SetPersonConsentBody(TypedDict):
+    """Whether a person gets messages on one channel."""
 
-    #: Returned with the code; bind it to the browser's session to prevent CSRF.
-    state: str
-    #: Where the bot sends the person back with the code; must equal that of one of the static links.
-    #: Without it, poll the status.
-    callback_url: str | None
-    #: Offer only this channel; without it, all that can ask.
-    channel: str | None
-    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
-    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
-    #: channel.
-    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
-    #: Email address or phone number, on the `channel` where people are known by one: the question is
-    #: sent there at once. Use `number_matching` too, so that nobody confirms a sign-in that another
-    #: person started.
-    address: str | None
-    #: Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it,
-    #: the person's own.
-    lang: str | None
-    #: Number matching: the person chooses in the bot the number that your page shows.
-    number_matching: bool
-    #: The browser that signs in; shown in the bot's question.
-    client: SignInClientBody | None
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked
+    #: the bot, never began, or you ended it.
+    consent: Literal["subscribed", "unsubscribed"]
 
 
 class SignInClientBody(TypedDict, total=False):
@@ -1171,6 +1194,29 @@ class SignInClientBody(TypedDict, total=False):
     user_agent: str | None
 
 
+class SlaBody(TypedDict, total=False):
+    """The service levels of a project, by priority. What is left out has no target."""
+
+    #: Of urgent tickets.
+    urgent: TargetsBody
+    #: Of tickets with high priority.
+    high: TargetsBody
+    #: Of tickets as usual.
+    normal: TargetsBody
+    #: Of tickets with low priority.
+    low: TargetsBody
+    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: never. A target that is shorter has no warning.
+    warn_minutes: int
+
+
+class SnoozeBody(TypedDict):
+    """End of the snooze; a customer's message wakes the ticket earlier."""
+
+    #: When the ticket is open again, ahead.
+    until: str | datetime
+
+
 class SplitPersonBody(TypedDict):
     """A subscriber who is somebody else than the rest of the person."""
 
@@ -1178,40 +1224,11 @@ class SplitPersonBody(TypedDict):
     subscriber_id: str
 
 
-class _StaticLinkBody(TypedDict):
-    #: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the
-    #: whole service; it can't be changed later.
-    slug: str
-    #: Helps you tell links apart: 1-100 characters.
-    name: str
-    #: Where people return with `code` and `state`; https, or http on localhost.
-    callback_url: str
+class StatusBody(TypedDict):
+    """The new status of a ticket. To snooze it, use `POST .../snooze`."""
 
-
-class StaticLinkBody(_StaticLinkBody, total=False):
-    """A static link to be made."""
-
-    #: Whether the hosted page shows a number that the person has to choose in the bot.
-    number_matching: bool
-    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
-    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
-    #: channel.
-    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
-
-
-class StaticLinkChange(TypedDict, total=False):
-    """What to change of a static link; what is left out stays."""
-
-    #: Helps you tell links apart: 1-100 characters.
-    name: str
-    #: Where people return with `code` and `state`; https, or http on localhost.
-    callback_url: str
-    #: Whether the hosted page shows a number that the person has to choose in the bot.
-    number_matching: bool
-    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
-    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
-    #: channel.
-    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
+    #: `open`: an agent is to act; `pending`: the customer is; `closed`.
+    status: Literal["open", "pending", "closed"]
 
 
 class _Step(TypedDict):
@@ -1231,7 +1248,7 @@ class Step(_Step, total=False):
     #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
     #: tried on its channels in their order. Without one, the step goes to the subscriber who was
     #: enrolled.
-    route_id: str | None
+    route: str | None
 
 
 class StepMessage(TypedDict, total=False):
@@ -1268,6 +1285,22 @@ class StepMessage(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
+class _SubscribeInMiniAppBody(TypedDict):
+    #: Channel whose bot the mini app belongs to.
+    channel: str
+    #: The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`.
+    init_data: str
+
+
+class SubscribeInMiniAppBody(_SubscribeInMiniAppBody, total=False):
+    """What the mini app's page was given by the messenger, and what the person shall carry."""
+
+    #: Tags added to the person; missing ones are created.
+    tags: Sequence[str]
+    #: Your own id of this person, 1-128 printable characters, if you know who they are.
+    external_id: str | None
+
+
 class SubscriberFilters(TypedDict, total=False):
     """Filters, all of which a subscriber must meet."""
 
@@ -1276,7 +1309,7 @@ class SubscriberFilters(TypedDict, total=False):
     #: Only subscribers of this status.
     status: Literal["active", "unsubscribed", "blocked"] | None
     #: Only subscribers of this language.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: Only the subscribers of the person with this id of yours, one per channel.
     external_id: str | None
     #: Only subscribers with this tag.
@@ -1287,22 +1320,22 @@ class SubscriberFilters(TypedDict, total=False):
     created_after: str | datetime | None
 
 
-class TagBody(TypedDict):
-    """A tag's name."""
+class TakeOtpResultBody(TypedDict):
+    """What a hosted page led back to `return_url` with."""
 
-    #: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
-    name: str
+    #: The parameter `result`; works once.
+    result: str
 
 
 class TargetsBody(TypedDict, total=False):
     """The targets of tickets of one priority."""
 
-    #: Seconds until the first reply of an agent; null for no target.
-    first_response_seconds: int | None
-    #: Seconds until each further reply, from the customer's message on; null for no target.
-    next_response_seconds: int | None
-    #: Seconds until the ticket is closed; null for no target.
-    resolution_seconds: int | None
+    #: Minutes until the first reply of an agent; null for no target.
+    first_reply_minutes: int | None
+    #: Minutes until each further reply, from the customer's message on; null for no target.
+    next_reply_minutes: int | None
+    #: Minutes until the ticket is closed; null for no target.
+    resolution_minutes: int | None
     #: What is counted: `business_hours` of the project, or all the time (`calendar`).
     counted_in: Literal["business_hours", "calendar"]
 
@@ -1388,6 +1421,13 @@ class TicketFilters(TypedDict, total=False):
     created_after: str | datetime | None
 
 
+class TicketTagsBody(TypedDict):
+    """All tags of the ticket; others are removed."""
+
+    #: All its labels; empty to remove them.
+    tags: Sequence[str]
+
+
 class _ToNextField(TypedDict):
     #: To another question, in the messenger.
     kind: Literal["next_field"]
@@ -1460,12 +1500,12 @@ class ToWebhook(TypedDict):
     kind: Literal["webhook"]
 
 
-class _TrackBody(TypedDict):
+class _TrackEventBody(TypedDict):
     #: Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots.
     name: str
 
 
-class TrackBody(_TrackBody, total=False):
+class TrackEventBody(_TrackEventBody, total=False):
     """Something that a subscriber did, e.g. in your shop."""
 
     #: The person, on one channel. Exactly one of this and `external_id`.
@@ -1511,11 +1551,20 @@ class UpdateAgentBody(TypedDict, total=False):
     shortcuts: bool
 
 
-class UpdateCannedBody(TypedDict, total=False):
-    """Changes of a canned answer; omitted fields stay unchanged, and null removes the title."""
+class UpdateBrandingBody(TypedDict, total=False):
+    """What is to change; a field that is left out stays. Null removes a value."""
 
-    #: What agents see in the list; null for the key.
-    title: str | None
+    #: Name shown to people instead of the project's: 1-64 printable characters.
+    sender_name: str | None
+    #: Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark.
+    accent: str | None
+
+
+class UpdateCannedBody(TypedDict, total=False):
+    """What is to change; what is left out stays."""
+
+    #: What agents see in the list; empty for the key.
+    title: str
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
@@ -1530,7 +1579,7 @@ class UpdateChannelBody(TypedDict):
 
 
 class UpdateDeskSettingsBody(TypedDict, total=False):
-    """Changes of a project's helpdesk; omitted fields stay unchanged."""
+    """The helpdesk of a project. What is left out has its default."""
 
     #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
     #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
@@ -1568,7 +1617,7 @@ class UpdateFormBody(TypedDict, total=False):
     #: The 1-50 questions, in their order.
     fields: Sequence[FormField]
     #: Where submissions go, each on its own; at most 40.
-    rules: Sequence[FormRule]
+    routes: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -1593,20 +1642,6 @@ class UpdateGatewayBody(TypedDict, total=False):
     #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
     #: own names: names separated by dots, and numbers for positions in a list. Null for none.
     paths: GatewayPaths | None
-
-
-class UpdateHoursBody(TypedDict, total=False):
-    """Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged."""
-
-    #: IANA time zone of the hours and days.
-    timezone: str
-    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: Sequence[OpeningBody]
-    #: Days on which it is closed.
-    holidays: Sequence[HolidayBody]
-    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
-    #: and closed period: a text, or one by language. Null for nothing.
-    away_message: str | Mapping[str, str] | None
 
 
 class UpdateMemberBody(TypedDict, total=False):
@@ -1680,6 +1715,21 @@ class UpdatePermissionBody(TypedDict, total=False):
     default: bool
 
 
+class UpdateProjectBody(TypedDict, total=False):
+    """What is to change; a field that is left out stays. A text that is null is removed."""
+
+    #: Name shown to people: 1-64 printable characters.
+    name: str
+    #: Text after subscribing, or one per language, at most 1,000 characters; null for the service's
+    #: own. `{{ first_name }}` and `{{ project }}` are filled in.
+    welcome: str | Mapping[str, str] | None
+    #: Text after unsubscribing, like `welcome`.
+    farewell: str | Mapping[str, str] | None
+    #: Whether links in broadcasts lead through this service, which counts who opens them. For
+    #: broadcasts that are accepted from then on.
+    link_tracking: bool
+
+
 class UpdateRecurringBody(TypedDict, total=False):
     """Another message, other times, or both. What is left out stays as it is.
 
@@ -1708,7 +1758,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
     #: subscriber of the audience.
-    route_id: str | None
+    route: str | None
     #: Replaces `every`; a cron expression of five fields.
     cron: str
     #: Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.
@@ -1759,29 +1809,26 @@ class UpdateScheduledBody(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
     #: subscriber of the audience.
-    route_id: str | None
+    route: str | None
     #: The new time: RFC 3339, or a local time in `timezone`.
     send_at: str
     #: Time zone of a local `send_at`, beside which alone it may stand; by default the current one.
     timezone: str
 
 
-class UpdateSlaBody(TypedDict, total=False):
-    """Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
-    unchanged.
-    """
+class UpdateStaticLinkBody(TypedDict, total=False):
+    """What to change of a static link; what is left out stays."""
 
-    #: Of urgent tickets.
-    urgent: TargetsBody
-    #: Of tickets with high priority.
-    high: TargetsBody
-    #: Of tickets as usual.
-    normal: TargetsBody
-    #: Of tickets with low priority.
-    low: TargetsBody
-    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
-    #: never. A target that is shorter has no warning.
-    warn_seconds: int
+    #: Helps you tell links apart: 1-100 characters.
+    name: str
+    #: Where people return with `code` and `state`; https, or http on localhost.
+    callback_url: str
+    #: Whether the hosted page shows a number that the person has to choose in the bot.
+    number_matching: bool
+    #: Only channels that prove one of these are offered and accepted: an `account` on a messenger,
+    #: access to a `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any
+    #: channel.
+    must_prove: Sequence[Literal["account", "mailbox", "phone", "homeserver"]]
 
 
 class UpdateSubscriberBody(TypedDict, total=False):
@@ -1798,6 +1845,13 @@ class UpdateSubscriberBody(TypedDict, total=False):
     attributes: Mapping[str, Any]
 
 
+class UpdateTagBody(TypedDict):
+    """A tag's new name."""
+
+    #: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
+    name: str
+
+
 class UpdateTemplateBody(TypedDict, total=False):
     """New contents; what is left out stays, and null for `media` takes the file away."""
 
@@ -1809,27 +1863,6 @@ class UpdateTemplateBody(TypedDict, total=False):
     media: TemplateMedia | None
     #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
     buttons: Sequence[Sequence[TemplateButton]]
-
-
-class UpdateTicketBody(TypedDict, total=False):
-    """Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`,
-    and a time of `snoozed_until` no `status` but `snoozed`.
-    """
-
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`. A closed ticket can't be snoozed.
-    status: Literal["open", "pending", "snoozed", "closed"]
-    #: How urgent the ticket is.
-    priority: Literal["low", "normal", "high", "urgent"]
-    #: The member who is to handle the ticket, no viewer; null unassigns it.
-    assignee_id: str | None
-    #: With `assignee_id`: fail with 409 if another member has the ticket already.
-    only_if_unassigned: bool
-    #: All its labels; others are removed.
-    tags: Sequence[str]
-    #: Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null,
-    #: or omitted with the status `snoozed`: until the customer writes.
-    snoozed_until: str | datetime | None
 
 
 class UpdateWebhookBody(TypedDict, total=False):
@@ -1900,15 +1933,8 @@ class When(TypedDict, total=False):
     #: The subscriber has granted it.
     permission: str | None
     #: The subscriber reads this language.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The subscriber uses this messenger, by the name of its channel.
     channel: str | None
     #: An attribute of the subscriber has a value.
     attribute: AttributeIs | None
-
-
-class WinnerBody(TypedDict):
-    """The winner of an experiment."""
-
-    #: The variant's name.
-    variant: str

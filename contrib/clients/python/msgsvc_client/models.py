@@ -41,6 +41,21 @@ class Agent(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgentList(Model):
+    """The project's agents, oldest first."""
+
+    #: The agents.
+    data: list[Agent]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> AgentList:
+        return cls(
+            data=[Agent.from_data(each) for each in data["data"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentReplyDelivery(Model):
     """What became of the message that brings a reply to the customer."""
 
@@ -95,33 +110,6 @@ class AnsweredFile(Model):
             mime_type=data["mime_type"],
             size=data["size"],
             type=data["type"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt(Model):
-    """One HTTP call."""
-
-    #: When it was made.
-    attempted_at: str
-    #: Seconds until it ended.
-    duration_seconds: float
-    #: HTTP status of the response; null if there was none.
-    status_code: int | None
-    #: Why it did not succeed, for people; null if it did.
-    error: str | None
-    #: The first 2 KiB of the response's body, as text; null if there was none.
-    answer: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Attempt:
-        return cls(
-            attempted_at=data["attempted_at"],
-            duration_seconds=data["duration_seconds"],
-            status_code=data.get("status_code"),
-            error=data.get("error"),
-            answer=data.get("answer"),
             raw=data,
         )
 
@@ -201,7 +189,7 @@ class AuthCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -392,8 +380,8 @@ class Blocked(Model):
 
     #: A person on one channel of the project.
     subscriber_id: str
-    #: Why, for agents; null for none.
-    reason: str | None
+    #: Why, for agents; may be empty.
+    reason: str
     #: When they were blocked.
     created_at: str
 
@@ -401,7 +389,7 @@ class Blocked(Model):
     def from_data(cls, data: Mapping[str, Any]) -> Blocked:
         return cls(
             subscriber_id=data["subscriber_id"],
-            reason=data.get("reason"),
+            reason=data["reason"],
             created_at=data["created_at"],
             raw=data,
         )
@@ -435,7 +423,7 @@ class Branding(Model):
     accent: str | None
     #: The colours that pages use: the accent, darker or lighter where it could not be told apart from
     #: the page (WCAG 2.2 AA). Null without an accent.
-    shades: Shades | None
+    shades: ColorShades | None
     #: Address of the logo; null without one. It changes with the logo.
     logo_url: str | None
 
@@ -444,7 +432,7 @@ class Branding(Model):
         return cls(
             sender_name=data.get("sender_name"),
             accent=data.get("accent"),
-            shades=optional(data.get("shades"), Shades.from_data),
+            shades=optional(data.get("shades"), ColorShades.from_data),
             logo_url=data.get("logo_url"),
             raw=data,
         )
@@ -482,12 +470,16 @@ class Broadcast(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it, for people; null if it did not.
+    #: Why the service stopped it: `audience_too_large`, it was cancelled because it had too many
+    #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
+    #: sending failed (`service_failed`). Null if it did not stop it.
+    code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
+    #: The same for people.
     error: str | None
     #: Who gets it.
     audience: Audience
     #: The route by which each person is reached; null for the channel of each subscriber.
-    route_id: str | None
+    route: str | None
     #: Messages per minute at most; null for as fast as the messengers allow.
     messages_per_minute: int | None
     #: Your own data, from the request.
@@ -495,7 +487,7 @@ class Broadcast(Model):
     #: The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend.
     resend_of: str | None
     #: How its variants are tried; null for one message.
-    experiment: Experiment | None
+    experiment: BroadcastExperiment | None
     #: The start time that was asked for; null for at once.
     send_at: str | None
     #: Time of creation.
@@ -528,13 +520,14 @@ class Broadcast(Model):
             total=data["total"],
             progress=data["progress"],
             eta_seconds=data.get("eta_seconds"),
+            code=data.get("code"),
             error=data.get("error"),
             audience=Audience.from_data(data["audience"]),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
-            experiment=optional(data.get("experiment"), Experiment.from_data),
+            experiment=optional(data.get("experiment"), BroadcastExperiment.from_data),
             send_at=data.get("send_at"),
             created_at=data["created_at"],
             started_at=data.get("started_at"),
@@ -669,16 +662,147 @@ class BroadcastCompletedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BroadcastExperiment(Model):
+    """How the variants of a broadcast are tried, and which of them was chosen."""
+
+    #: Percentage of the recipients who get the variants, each as many as the others.
+    share_percent: int
+    #: `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the
+    #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+    winner: Literal["clicks", "manual"]
+    #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
+    after_seconds: int
+    #: The names of the variants.
+    variants: list[str]
+    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
+    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
+    #: `cancelled` with the broadcast.
+    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
+    #: When clicks decide; null before the end of the first stage, and if they don't.
+    decides_at: str | None
+    #: The variant for the rest; null before.
+    chosen: str | None
+    #: Who chose it; null before.
+    chosen_by: Literal["clicks", "member", "api"] | None
+    #: When it was chosen; null before.
+    chosen_at: str | None
+    #: Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they
+    #: did not.
+    reason: Literal["most_clicks", "tie", "no_clicks"] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastExperiment:
+        return cls(
+            share_percent=data["share_percent"],
+            winner=data["winner"],
+            after_seconds=data["after_seconds"],
+            variants=data["variants"],
+            status=data["status"],
+            decides_at=data.get("decides_at"),
+            chosen=data.get("chosen"),
+            chosen_by=data.get("chosen_by"),
+            chosen_at=data.get("chosen_at"),
+            reason=data.get("reason"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastRecipient(Model):
+    """A person of the audience and the outcome for them."""
+
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: The channel of the route by which they were reached, or were tried last; null without a `route`.
+    channel: str | None
+    #: `queued` until there is an outcome; `unknown` if the service can't tell whether they got it.
+    status: Literal["queued", "sent", "failed", "skipped", "unknown"]
+    #: Why the last attempt failed; null if it did not.
+    reason: (
+        Literal[
+            "user_blocked_bot",
+            "chat_not_found",
+            "bot_banned",
+            "invalid_message",
+            "rate_limited",
+            "platform_unavailable",
+            "unknown",
+        ]
+        | None
+    )
+    #: The cause for people: why the last attempt failed, or why they were skipped. Null if there is
+    #: none.
+    error: str | None
+    #: How often sending was tried.
+    attempts: int
+    #: Id of their message, for `GET /v1/messages/{message_id}`; null before the last attempt.
+    message_id: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastRecipient:
+        return cls(
+            subscriber_id=data["subscriber_id"],
+            channel=data.get("channel"),
+            status=data["status"],
+            reason=data.get("reason"),
+            error=data.get("error"),
+            attempts=data["attempts"],
+            message_id=data.get("message_id"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastVariant(Model):
+    """A variant, and what became of it. Who got it as the winner is not among its figures."""
+
+    #: The variant's name; by default A, B, C, D by place.
+    name: str
+    #: The message; of a template, the text at the time of the request.
+    message: MailingMessage
+    #: Recipients whose messenger accepted the message.
+    sent: int
+    #: Recipients who did not get it, including those of `unknown`.
+    failed: int
+    #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
+    #: broke after the request. They are not tried again.
+    unknown: int
+    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    skipped: int
+    #: Recipients who were chosen for it.
+    total: int
+    #: People who got it and clicked something in it at least once.
+    clicked: int
+    #: `clicked` of `sent`, from 0 to 1.
+    clicked_share: float
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastVariant:
+        return cls(
+            name=data["name"],
+            message=MailingMessage.from_data(data["message"]),
+            sent=data["sent"],
+            failed=data["failed"],
+            unknown=data["unknown"],
+            skipped=data["skipped"],
+            total=data["total"],
+            clicked=data["clicked"],
+            clicked_share=data["clicked_share"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BroadcastVariants(Model):
     """The variants of a broadcast, side by side."""
 
     #: In the order of the request; empty for one message.
-    variants: list[VariantFigures]
+    variants: list[BroadcastVariant]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> BroadcastVariants:
         return cls(
-            variants=[VariantFigures.from_data(each) for each in data["variants"]],
+            variants=[BroadcastVariant.from_data(each) for each in data["variants"]],
             raw=data,
         )
 
@@ -743,27 +867,24 @@ class BulkAction(Model):
 
     #: The bulk action's id.
     bulk_action_id: str
-    #: What it is about: `subscribers` or `tickets`.
-    kind: str
-    #: What is done, as its request named it.
-    action: str
-    #: The tag, member, status or priority of its request; null for an action without one.
-    value: str | None
+    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
+    action: Literal["add_tag", "remove_tag", "erase"]
+    #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
+    tag: str | None
     #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
     #: `code`.
     status: Literal["pending", "running", "completed", "cancelled", "failed"]
-    #: How many it is about; null while they are counted.
+    #: Subscribers it is about; null while they are counted.
     total: int | None
-    #: How many were handled so far, including unchanged and `failed` ones.
+    #: Subscribers handled so far, including unchanged and `failed` ones.
     processed: int
-    #: How many could not be changed, e.g. because they were deleted in the meantime.
+    #: Subscribers who no longer existed when their turn came.
     failed: int
-    #: Share of them that it has reached, from 0 to 1.
+    #: Share of the subscribers that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
-    #: (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far
-    #: stay. Null if it did not fail.
-    code: str | None
+    #: Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job
+    #: failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+    code: Literal["too_many", "tag_deleted", "job_failed"] | None
     #: Why it `failed`, for people; null if it did not.
     error: str | None
     #: Time of creation.
@@ -775,9 +896,8 @@ class BulkAction(Model):
     def from_data(cls, data: Mapping[str, Any]) -> BulkAction:
         return cls(
             bulk_action_id=data["bulk_action_id"],
-            kind=data["kind"],
             action=data["action"],
-            value=data.get("value"),
+            tag=data.get("tag"),
             status=data["status"],
             total=data.get("total"),
             processed=data["processed"],
@@ -906,7 +1026,7 @@ class ButtonClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -964,8 +1084,8 @@ class CannedAnswer(Model):
     key: str
     #: Its id, which does not change.
     canned_answer_id: str
-    #: What agents see in the list; null for the key.
-    title: str | None
+    #: What agents see in the list; empty for the key.
+    title: str
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
@@ -984,7 +1104,7 @@ class CannedAnswer(Model):
         return cls(
             key=data["key"],
             canned_answer_id=data["canned_answer_id"],
-            title=data.get("title"),
+            title=data["title"],
             text=data["text"],
             format=data["format"],
             variables=data["variables"],
@@ -997,21 +1117,62 @@ class CannedAnswer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Channel(Model):
-    """A channel that the project can use."""
+    """A channel of the project's own."""
 
     #: What `channel` of other requests and events names it by.
     name: str
-    #: Whether it is the project's own, of `POST /v1/channels`, or shared with others.
-    own: bool
-    #: Link to its bot; null until the messenger has told the bot's name.
+    #: Id of this channel, part of its webhook's address; a name can be given anew.
+    channel_id: str
+    #: Kind of messenger.
+    plugin: str
+    #: The settings that were given, without the secret ones.
+    settings: Mapping[str, Any]
+    #: Names of the secret settings that were given; their values are never shown.
+    secrets: list[str]
+    #: `stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the
+    #: messenger is down. `broken`: the stored settings can't be read.
+    status: Literal["working", "stopped", "unavailable", "broken"]
+    #: For people: why `status` is not `working`; null while it is.
+    detail: str | None
+    #: Since when the messenger has answered no call; null while it answers.
+    unavailable_since: str | None
+    #: Until when the messenger has asked the bot to send nothing; null if it has not.
+    paused_until: str | None
+    #: How the bot receives what people write: it asks the messenger, is called by it, or receives
+    #: nothing.
+    receiving: Literal["nothing", "poll", "webhook"]
+    #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
+    reception: Reception | None
+    #: The bot's profile; null until the messenger has told it.
+    bot: Bot | None
+    #: Link to the bot; null until the messenger has told its name.
     link: str | None
+    #: What the bot may spend on its messenger a day; null if it spends nothing.
+    budget: Budget | None
+    #: Time of creation.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Channel:
         return cls(
             name=data["name"],
-            own=data["own"],
+            channel_id=data["channel_id"],
+            plugin=data["plugin"],
+            settings=data["settings"],
+            secrets=data["secrets"],
+            status=data["status"],
+            detail=data.get("detail"),
+            unavailable_since=data.get("unavailable_since"),
+            paused_until=data.get("paused_until"),
+            receiving=data["receiving"],
+            reception=optional(data.get("reception"), Reception.from_data),
+            bot=optional(data.get("bot"), Bot.from_data),
             link=data.get("link"),
+            budget=optional(data.get("budget"), Budget.from_data),
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
             raw=data,
         )
 
@@ -1278,6 +1439,45 @@ class ChannelUnavailableEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColorScheme(Model):
+    """Colours of one scheme, `#rrggbb`."""
+
+    #: Buttons, and what is chosen.
+    accent: str
+    #: Text on the accent.
+    on_accent: str
+    #: Links.
+    link: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ColorScheme:
+        return cls(
+            accent=data["accent"],
+            on_accent=data["on_accent"],
+            link=data["link"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColorShades(Model):
+    """What pages make of an accent colour, so that it is read in light and dark."""
+
+    #: In light pages.
+    light: ColorScheme
+    #: In dark pages.
+    dark: ColorScheme
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ColorShades:
+        return cls(
+            light=ColorScheme.from_data(data["light"]),
+            dark=ColorScheme.from_data(data["dark"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparedVariant(Model):
     """What had become of a variant."""
 
@@ -1392,46 +1592,6 @@ class Delay(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery(Model):
-    """A delivery of an event to a webhook, with its attempts."""
-
-    #: The delivery's id, which every attempt carries in a header, so that receivers can recognise
-    #: repetitions.
-    delivery_id: str
-    #: The webhook's id.
-    webhook_id: str
-    #: The event's id.
-    event_id: str
-    #: The event's name.
-    event: str
-    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
-    status: Literal["queued", "delivered", "failed", "cancelled"]
-    #: Time of creation.
-    created_at: str
-    #: When it is attempted next; null unless it is queued.
-    next_attempt_at: str | None
-    #: When it was delivered, failed or cancelled; null while it is queued.
-    finished_at: str | None
-    #: Its attempts, the first one first.
-    attempts: list[Attempt]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Delivery:
-        return cls(
-            delivery_id=data["delivery_id"],
-            webhook_id=data["webhook_id"],
-            event_id=data["event_id"],
-            event=data["event"],
-            status=data["status"],
-            created_at=data["created_at"],
-            next_attempt_at=data.get("next_attempt_at"),
-            finished_at=data.get("finished_at"),
-            attempts=[Attempt.from_data(each) for each in data["attempts"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class DeliveryDeliveredEventData(Model):
     """Fields of `delivery.delivered`: the messenger reports that the message arrived."""
 
@@ -1449,7 +1609,7 @@ class DeliveryDeliveredEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1512,7 +1672,7 @@ class DeliveryFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1602,7 +1762,7 @@ class DeliveryReadEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1659,7 +1819,7 @@ class DeliverySuccessEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1774,7 +1934,7 @@ class DripCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1826,7 +1986,7 @@ class DripStepSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1967,6 +2127,24 @@ class Entry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EntryPage(Model):
+    """A page of messages and notes, newest first."""
+
+    #: The messages and notes of this page.
+    data: list[TicketEntry]
+    #: Pass it as `cursor` to get the next page; null on the last page.
+    next_cursor: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> EntryPage:
+        return cls(
+            data=[TicketEntry.from_data(each) for each in data["data"]],
+            next_cursor=data.get("next_cursor"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Event(Model):
     """An event."""
 
@@ -2006,7 +2184,7 @@ class EventTrackedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2048,52 +2226,6 @@ class Every(Model):
         return cls(
             hours=data.get("hours"),
             days=data.get("days"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment(Model):
-    """How the variants of a broadcast are tried, and which of them was chosen."""
-
-    #: Percentage of the recipients who get the variants, each as many as the others.
-    share_percent: int
-    #: `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the
-    #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
-    winner: Literal["clicks", "manual"]
-    #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
-    after_seconds: int
-    #: The names of the variants.
-    variants: list[str]
-    #: `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks
-    #: decide, `pending` for a choice. `completed` with a winner, or at the end without one;
-    #: `cancelled` with the broadcast.
-    status: Literal["running", "scheduled", "pending", "completed", "cancelled"]
-    #: When clicks decide; null before the end of the first stage, and if they don't.
-    decides_at: str | None
-    #: The variant for the rest; null before.
-    chosen: str | None
-    #: Who chose it; null before.
-    chosen_by: Literal["clicks", "member", "api"] | None
-    #: When it was chosen; null before.
-    chosen_at: str | None
-    #: Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they
-    #: did not.
-    reason: Literal["most_clicks", "tie", "no_clicks"] | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Experiment:
-        return cls(
-            share_percent=data["share_percent"],
-            winner=data["winner"],
-            after_seconds=data["after_seconds"],
-            variants=data["variants"],
-            status=data["status"],
-            decides_at=data.get("decides_at"),
-            chosen=data.get("chosen"),
-            chosen_by=data.get("chosen_by"),
-            chosen_at=data.get("chosen_at"),
-            reason=data.get("reason"),
             raw=data,
         )
 
@@ -2163,7 +2295,7 @@ class Form(Model):
     #: The 1-50 questions, in their order.
     fields: list[FormField]
     #: Where submissions go, each on its own; at most 40.
-    rules: list[FormRule]
+    routes: list[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: list[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -2197,7 +2329,7 @@ class Form(Model):
             description=data.get("description"),
             thanks=data.get("thanks"),
             fields=[FormField.from_data(each) for each in data["fields"]],
-            rules=[FormRule.from_data(each) for each in data["rules"]],
+            routes=[FormRule.from_data(each) for each in data["routes"]],
             allowed_origins=data["allowed_origins"],
             redirect_url=data.get("redirect_url"),
             min_fill_seconds=data["min_fill_seconds"],
@@ -2314,7 +2446,7 @@ class FormSubmittedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -2407,7 +2539,7 @@ class GatewayFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2495,7 +2627,7 @@ class GatewaySentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2583,14 +2715,14 @@ class Holiday(Model):
 
     #: The local day, `YYYY-MM-DD`.
     date: str
-    #: What the day is, for agents; null for nothing.
-    name: str | None
+    #: What the day is, for agents; may be empty.
+    name: str
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Holiday:
         return cls(
             date=data["date"],
-            name=data.get("name"),
+            name=data["name"],
             raw=data,
         )
 
@@ -2733,65 +2865,28 @@ class ImportFinishedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Model):
-    """Limits of a project and its messages, and of plugins."""
+class Lead(Model):
+    """The result of a route."""
 
-    #: API requests of the project, over all keys. Several processes without Redis count each by
-    #: itself, so that more may be accepted.
-    requests_per_minute: int
-    #: Characters of a message's text.
-    text_length: int
-    #: Rows of buttons under a message.
-    button_rows: int
-    #: Buttons in a row.
-    buttons_per_row: int
-    #: Tags of the project.
-    tags: int
-    #: Permissions of the project.
-    permissions: int
-    #: Templates of the project.
-    templates: int
-    #: Bytes of a subscriber's `attributes` as JSON.
-    attributes_bytes: int
-    #: Messages of one `POST /v1/send/batch`.
-    batch_messages: int
-    #: Bytes of the `properties` of `POST /v1/events` as JSON.
-    event_properties_bytes: int
-    #: Routes of the project.
-    routes: int
-    #: Steps of a route.
-    route_steps: int
-    #: Recipients of one broadcast.
-    broadcast_recipients: int
-    #: Ids that an audience may name.
-    broadcast_ids: int
-    #: Subscribers that one bulk action may change.
-    bulk_action_subscribers: int
-    #: Rows of an imported file.
-    import_rows: int
-    #: Limits of plugins that the operator may raise, by their names in the configuration.
-    plugins: Mapping[str, int]
+    #: Its number among the form's routes, from 0.
+    route: int
+    #: Where it leads, by the `kind` of its target.
+    kind: Literal["subscriber", "tag", "ticket", "webhook"]
+    #: Whether it could be followed.
+    status: Literal["done", "failed"]
+    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
+    id: str | None
+    #: Why it failed, for people; null if it did not.
+    error: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Limits:
+    def from_data(cls, data: Mapping[str, Any]) -> Lead:
         return cls(
-            requests_per_minute=data["requests_per_minute"],
-            text_length=data["text_length"],
-            button_rows=data["button_rows"],
-            buttons_per_row=data["buttons_per_row"],
-            tags=data["tags"],
-            permissions=data["permissions"],
-            templates=data["templates"],
-            attributes_bytes=data["attributes_bytes"],
-            batch_messages=data["batch_messages"],
-            event_properties_bytes=data["event_properties_bytes"],
-            routes=data["routes"],
-            route_steps=data["route_steps"],
-            broadcast_recipients=data["broadcast_recipients"],
-            broadcast_ids=data["broadcast_ids"],
-            bulk_action_subscribers=data["bulk_action_subscribers"],
-            import_rows=data["import_rows"],
-            plugins=data["plugins"],
+            route=data["route"],
+            kind=data["kind"],
+            status=data["status"],
+            id=data.get("id"),
+            error=data.get("error"),
             raw=data,
         )
 
@@ -2839,7 +2934,7 @@ class LinkClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3008,7 +3103,11 @@ class MailingProgress(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it, for people; null if it did not.
+    #: Why the service stopped it: `audience_too_large`, it was cancelled because it had too many
+    #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
+    #: sending failed (`service_failed`). Null if it did not stop it.
+    code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
+    #: The same for people.
     error: str | None
 
     @classmethod
@@ -3022,6 +3121,7 @@ class MailingProgress(Model):
             total=data["total"],
             progress=data["progress"],
             eta_seconds=data.get("eta_seconds"),
+            code=data.get("code"),
             error=data.get("error"),
             raw=data,
         )
@@ -3188,7 +3288,7 @@ class Message(Model):
     deleted_at: str | None
     #: Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step
     #: that it is at.
-    route_id: str | None
+    route: str | None
     #: What is waited for at this step of its route before the next one is tried, while `status` is
     #: `sending`; null otherwise.
     waits_for: Literal["delivered", "read", "answered"] | None
@@ -3221,7 +3321,7 @@ class Message(Model):
             read_at=data.get("read_at"),
             edited_at=data.get("edited_at"),
             deleted_at=data.get("deleted_at"),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             waits_for=data.get("waits_for"),
             past_steps=[PastStep.from_data(each) for each in data["past_steps"]],
             raw=data,
@@ -3229,7 +3329,7 @@ class Message(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniApp(Model):
+class MiniAppSubscription(Model):
     """The subscriber."""
 
     #: A person on one channel of the project.
@@ -3242,7 +3342,7 @@ class MiniApp(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -3265,7 +3365,7 @@ class MiniApp(Model):
     created: bool
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> MiniApp:
+    def from_data(cls, data: Mapping[str, Any]) -> MiniAppSubscription:
         return cls(
             subscriber_id=data["subscriber_id"],
             channel=data["channel"],
@@ -3418,6 +3518,27 @@ class NewOidcClient(Model):
             dynamic=data["dynamic"],
             created_at=data["created_at"],
             client_secret=data.get("client_secret"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewOidcClientSecret(Model):
+    """A new secret; the previous one stays valid until `previous_valid_until`."""
+
+    #: The secret's id.
+    secret_id: str
+    #: The secret itself, which can't be read again.
+    client_secret: str = field(repr=False)
+    #: Until when the previous secret is valid; null if there was none.
+    previous_valid_until: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> NewOidcClientSecret:
+        return cls(
+            secret_id=data["secret_id"],
+            client_secret=data["client_secret"],
+            previous_valid_until=data.get("previous_valid_until"),
             raw=data,
         )
 
@@ -3594,6 +3715,27 @@ class OidcClient(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OidcClientSecret(Model):
+    """A secret, which can't be shown again."""
+
+    #: The secret's id.
+    secret_id: str
+    #: Time of creation.
+    created_at: str
+    #: Until when it is valid; null if it does not expire.
+    expires_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> OidcClientSecret:
+        return cls(
+            secret_id=data["secret_id"],
+            created_at=data["created_at"],
+            expires_at=data.get("expires_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Opening(Model):
     """Hours of one day of the week."""
 
@@ -3661,7 +3803,7 @@ class Otp(Model):
     #: it could be sent. Null if nothing of that happened.
     reason: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route_id: str | None
+    route: str | None
     #: When it was requested.
     created_at: str
     #: When the code stops working, or the link until it is opened.
@@ -3676,7 +3818,7 @@ class Otp(Model):
             subscriber_id=data.get("subscriber_id"),
             attempts_left=data["attempts_left"],
             reason=data.get("reason"),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             created_at=data["created_at"],
             expires_at=data["expires_at"],
             raw=data,
@@ -3701,7 +3843,7 @@ class OtpFailedAttemptEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3750,7 +3892,7 @@ class OtpMaxAttemptsReachedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3799,7 +3941,7 @@ class OtpSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3848,7 +3990,7 @@ class OtpVerifiedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3875,68 +4017,6 @@ class OtpVerifiedEventData(Model):
             otp_id=data["otp_id"],
             purpose=data["purpose"],
             attempts_left=data["attempts_left"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnChannel(Model):
-    """A channel of the project's own."""
-
-    #: What `channel` of other requests and events names it by.
-    name: str
-    #: Id of this channel, part of its webhook's address; a name can be given anew.
-    channel_id: str
-    #: Kind of messenger.
-    plugin: str
-    #: The settings that were given, without the secret ones.
-    settings: Mapping[str, Any]
-    #: Names of the secret settings that were given; their values are never shown.
-    secrets: list[str]
-    #: `stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the
-    #: messenger is down. `broken`: the stored settings can't be read.
-    status: Literal["working", "stopped", "unavailable", "broken"]
-    #: For people: why `status` is not `working`; null while it is.
-    detail: str | None
-    #: Since when the messenger has answered no call; null while it answers.
-    unavailable_since: str | None
-    #: Until when the messenger has asked the bot to send nothing; null if it has not.
-    paused_until: str | None
-    #: How the bot receives what people write: it asks the messenger, is called by it, or receives
-    #: nothing.
-    receiving: Literal["nothing", "poll", "webhook"]
-    #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
-    reception: Reception | None
-    #: The bot's profile; null until the messenger has told it.
-    bot: Bot | None
-    #: Link to the bot; null until the messenger has told its name.
-    link: str | None
-    #: What the bot may spend on its messenger a day; null if it spends nothing.
-    budget: Budget | None
-    #: Time of creation.
-    created_at: str
-    #: Time of the last change; that of creation if there was none.
-    updated_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> OwnChannel:
-        return cls(
-            name=data["name"],
-            channel_id=data["channel_id"],
-            plugin=data["plugin"],
-            settings=data["settings"],
-            secrets=data["secrets"],
-            status=data["status"],
-            detail=data.get("detail"),
-            unavailable_since=data.get("unavailable_since"),
-            paused_until=data.get("paused_until"),
-            receiving=data["receiving"],
-            reception=optional(data.get("reception"), Reception.from_data),
-            bot=optional(data.get("bot"), Bot.from_data),
-            link=data.get("link"),
-            budget=optional(data.get("budget"), Budget.from_data),
-            created_at=data["created_at"],
-            updated_at=data["updated_at"],
             raw=data,
         )
 
@@ -4085,7 +4165,7 @@ class PersonAddress(Model):
     #: First name, as the messenger has it.
     first_name: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -4146,25 +4226,6 @@ class PersonalData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview(Model):
-    """The message in each language that was asked for."""
-
-    #: One entry per language.
-    data: list[PreviewMessage]
-    #: Names of given variables that the template does not use, often typos; `POST /v1/send` ignores
-    #: them.
-    unused: list[str]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Preview:
-        return cls(
-            data=[PreviewMessage.from_data(each) for each in data["data"]],
-            unused=data["unused"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class PreviewButton(Model):
     """A button as it would be sent."""
 
@@ -4217,7 +4278,7 @@ class PreviewMessage(Model):
     """
 
     #: Language of the recipient.
-    lang: str
+    lang: Literal["en", "ru"]
     #: Text with its variables filled in.
     text: str
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
@@ -4285,9 +4346,9 @@ class Project(Model):
     #: Whether links in broadcasts lead through this service, which counts who opens them.
     link_tracking: bool
     #: The limits in force.
-    limits: Limits
+    limits: ProjectLimits
     #: The channels that the project can use, shared and its own.
-    channels: list[Channel]
+    channels: list[ProjectChannel]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Project:
@@ -4300,8 +4361,93 @@ class Project(Model):
             welcome=data.get("welcome"),
             farewell=data.get("farewell"),
             link_tracking=data["link_tracking"],
-            limits=Limits.from_data(data["limits"]),
-            channels=[Channel.from_data(each) for each in data["channels"]],
+            limits=ProjectLimits.from_data(data["limits"]),
+            channels=[ProjectChannel.from_data(each) for each in data["channels"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectChannel(Model):
+    """A channel that the project can use."""
+
+    #: What `channel` of other requests and events names it by.
+    name: str
+    #: Whether it is the project's own, of `POST /v1/channels`, or shared with others.
+    own: bool
+    #: Link to its bot; null until the messenger has told the bot's name.
+    link: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ProjectChannel:
+        return cls(
+            name=data["name"],
+            own=data["own"],
+            link=data.get("link"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectLimits(Model):
+    """Limits of a project and its messages, and of plugins."""
+
+    #: API requests of the project, over all keys. Several processes without Redis count each by
+    #: itself, so that more may be accepted.
+    requests_per_minute: int
+    #: Characters of a message's text.
+    text_length: int
+    #: Rows of buttons under a message.
+    button_rows: int
+    #: Buttons in a row.
+    buttons_per_row: int
+    #: Tags of the project.
+    tags: int
+    #: Permissions of the project.
+    permissions: int
+    #: Templates of the project.
+    templates: int
+    #: Bytes of a subscriber's `attributes` as JSON.
+    attributes_bytes: int
+    #: Messages of one `POST /v1/send/batch`.
+    batch_messages: int
+    #: Bytes of the `properties` of `POST /v1/events` as JSON.
+    event_properties_bytes: int
+    #: Routes of the project.
+    routes: int
+    #: Steps of a route.
+    route_steps: int
+    #: Recipients of one broadcast.
+    broadcast_recipients: int
+    #: Ids that an audience may name.
+    broadcast_ids: int
+    #: Subscribers that one bulk action may change.
+    bulk_action_subscribers: int
+    #: Rows of an imported file.
+    import_rows: int
+    #: Limits of plugins that the operator may raise, by their names in the configuration.
+    plugins: Mapping[str, int]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ProjectLimits:
+        return cls(
+            requests_per_minute=data["requests_per_minute"],
+            text_length=data["text_length"],
+            button_rows=data["button_rows"],
+            buttons_per_row=data["buttons_per_row"],
+            tags=data["tags"],
+            permissions=data["permissions"],
+            templates=data["templates"],
+            attributes_bytes=data["attributes_bytes"],
+            batch_messages=data["batch_messages"],
+            event_properties_bytes=data["event_properties_bytes"],
+            routes=data["routes"],
+            route_steps=data["route_steps"],
+            broadcast_recipients=data["broadcast_recipients"],
+            broadcast_ids=data["broadcast_ids"],
+            bulk_action_subscribers=data["bulk_action_subscribers"],
+            import_rows=data["import_rows"],
+            plugins=data["plugins"],
             raw=data,
         )
 
@@ -4323,6 +4469,24 @@ class ProjectTag(Model):
             name=data["name"],
             subscribers=data["subscribers"],
             created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedMessage(Model):
+    """The message was taken and will be delivered."""
+
+    #: Names the message in `/v1/messages` and in delivery events.
+    message_id: str
+    #: Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`.
+    status: Literal["queued"]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> QueuedMessage:
+        return cls(
+            message_id=data["message_id"],
+            status=data["status"],
             raw=data,
         )
 
@@ -4388,59 +4552,13 @@ class Reception(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipient(Model):
-    """A person of the audience and the outcome for them."""
-
-    #: A person on one channel of the project.
-    subscriber_id: str
-    #: The channel of the route by which they were reached, or were tried last; null without a
-    #: `route_id`.
-    channel: str | None
-    #: `queued` until there is an outcome; `unknown` if the service can't tell whether they got it.
-    status: Literal["queued", "sent", "failed", "skipped", "unknown"]
-    #: Why the last attempt failed; null if it did not.
-    reason: (
-        Literal[
-            "user_blocked_bot",
-            "chat_not_found",
-            "bot_banned",
-            "invalid_message",
-            "rate_limited",
-            "platform_unavailable",
-            "unknown",
-        ]
-        | None
-    )
-    #: The cause for people: why the last attempt failed, or why they were skipped. Null if there is
-    #: none.
-    error: str | None
-    #: How often sending was tried.
-    attempts: int
-    #: Id of their message, for `GET /v1/messages/{message_id}`; null before the last attempt.
-    message_id: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Recipient:
-        return cls(
-            subscriber_id=data["subscriber_id"],
-            channel=data.get("channel"),
-            status=data["status"],
-            reason=data.get("reason"),
-            error=data.get("error"),
-            attempts=data["attempts"],
-            message_id=data.get("message_id"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Recurring(Model):
     """A recurring message. What became of it is of the last run."""
 
     #: The recurring message's id.
     recurring_id: str
-    #: `active`, or `paused` by a request; `completed` after its last run, or `cancelled`.
-    status: Literal["active", "paused", "completed", "cancelled"]
+    #: `active`, or `paused` by a request; `ended` after its last run, or `cancelled`.
+    status: Literal["active", "paused", "ended", "cancelled"]
     #: When it is sent; null with `every`.
     cron: str | None
     #: How often it is sent; null with `cron`.
@@ -4462,7 +4580,7 @@ class Recurring(Model):
     #: Who gets it; null for one subscriber.
     audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route_id: str | None
+    route: str | None
     #: What is sent.
     message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -4481,7 +4599,7 @@ class Recurring(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was over: sent for the last time, ended or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -4499,7 +4617,7 @@ class Recurring(Model):
             last_run_at=data.get("last_run_at"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), Audience.from_data),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -4530,7 +4648,7 @@ class RecurringSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4610,33 +4728,6 @@ class Rejected(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Model):
-    """A replay that has begun, in the background."""
-
-    #: The webhook's id.
-    webhook_id: str
-    #: Events that happened then or later are looked at.
-    since: str
-    #: Up to the time of the request; later events are delivered as usual.
-    until: str
-    #: Whether those that were delivered are delivered once more.
-    include_delivered: bool
-    #: How many events are looked at, and delivered if they need be.
-    events: int
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Replay:
-        return cls(
-            webhook_id=data["webhook_id"],
-            since=data["since"],
-            until=data["until"],
-            include_delivered=data["include_delivered"],
-            events=data["events"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reply(Model):
     """The reply or note, and the ticket afterwards."""
 
@@ -4655,7 +4746,7 @@ class Reply(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestOtp(Model):
+class RequestedOtp(Model):
     """A requested code; it is sent when its link is opened."""
 
     #: Names the code when it is verified, and its status.
@@ -4671,7 +4762,7 @@ class RequestOtp(Model):
     expires_in: int
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RequestOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> RequestedOtp:
         return cls(
             otp_id=data["otp_id"],
             links=data["links"],
@@ -4683,7 +4774,7 @@ class RequestOtp(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotatedSecret(Model):
+class RotatedWebhookSecret(Model):
     """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     #: The webhook's id.
@@ -4695,7 +4786,7 @@ class RotatedSecret(Model):
     previous_valid_until: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RotatedSecret:
+    def from_data(cls, data: Mapping[str, Any]) -> RotatedWebhookSecret:
         return cls(
             webhook_id=data["webhook_id"],
             secret=data["secret"],
@@ -4785,36 +4876,6 @@ class RouteStep(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleResult(Model):
-    """The result of a rule."""
-
-    #: Its number among the form's rules, from 0.
-    rule: int
-    #: Where it leads, by the `kind` of its target.
-    kind: Literal["subscriber", "tag", "ticket", "webhook"]
-    #: Whether it could be followed.
-    status: Literal["completed", "failed"]
-    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
-    id: str | None
-    #: Why it failed: the code of an error; null if it did not.
-    code: str | None
-    #: Why it failed, for people; null if it did not.
-    error: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> RuleResult:
-        return cls(
-            rule=data["rule"],
-            kind=data["kind"],
-            status=data["status"],
-            id=data.get("id"),
-            code=data.get("code"),
-            error=data.get("error"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Scheduled(Model):
     """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
@@ -4832,7 +4893,7 @@ class Scheduled(Model):
     #: Who gets it; null for one subscriber.
     audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route_id: str | None
+    route: str | None
     #: What is sent.
     message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -4851,7 +4912,7 @@ class Scheduled(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was over: sent for the last time, ended or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -4863,7 +4924,7 @@ class Scheduled(Model):
             timezone=data.get("timezone"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), Audience.from_data),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -4894,7 +4955,7 @@ class ScheduledFailedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4944,7 +5005,7 @@ class ScheduledSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4993,7 +5054,7 @@ class ScheduledSkippedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -5026,88 +5087,7 @@ class ScheduledSkippedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme(Model):
-    """Colours of one scheme, `#rrggbb`."""
-
-    #: Buttons, and what is chosen.
-    accent: str
-    #: Text on the accent.
-    on_accent: str
-    #: Links.
-    link: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Scheme:
-        return cls(
-            accent=data["accent"],
-            on_accent=data["on_accent"],
-            link=data["link"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Secret(Model):
-    """A new secret; the previous one stays valid until `previous_valid_until`."""
-
-    #: The secret's id.
-    secret_id: str
-    #: The secret itself, which can't be read again.
-    client_secret: str = field(repr=False)
-    #: Until when the previous secret is valid; null if there was none.
-    previous_valid_until: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Secret:
-        return cls(
-            secret_id=data["secret_id"],
-            client_secret=data["client_secret"],
-            previous_valid_until=data.get("previous_valid_until"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SecretEntry(Model):
-    """A secret, which can't be shown again."""
-
-    #: The secret's id.
-    secret_id: str
-    #: Time of creation.
-    created_at: str
-    #: Until when it is valid; null if it does not expire.
-    expires_at: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SecretEntry:
-        return cls(
-            secret_id=data["secret_id"],
-            created_at=data["created_at"],
-            expires_at=data.get("expires_at"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Send(Model):
-    """The message was taken and will be delivered."""
-
-    #: Names the message in `/v1/messages` and in delivery events.
-    message_id: str
-    #: Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`.
-    status: Literal["queued"]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Send:
-        return cls(
-            message_id=data["message_id"],
-            status=data["status"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SendOtp(Model):
+class SentOtp(Model):
     """A code that is being sent."""
 
     #: Names the code when it is verified, and its status.
@@ -5117,15 +5097,15 @@ class SendOtp(Model):
     #: The page to send the person's browser to; only with `return_url`. It can send further codes.
     url: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route_id: str | None
+    route: str | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> SendOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> SentOtp:
         return cls(
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
             url=data.get("url"),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             raw=data,
         )
 
@@ -5196,24 +5176,6 @@ class SessionStatus(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shades(Model):
-    """What pages make of an accent colour, so that it is read in light and dark."""
-
-    #: In light pages.
-    light: Scheme
-    #: In dark pages.
-    dark: Scheme
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Shades:
-        return cls(
-            light=Scheme.from_data(data["light"]),
-            dark=Scheme.from_data(data["dark"]),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ShelvedItem(Model):
     """An item that arrived on a channel and could not be read or processed."""
 
@@ -5274,9 +5236,9 @@ class Sla(Model):
     normal: Targets
     #: Of tickets with low priority.
     low: Targets
-    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
-    warn_seconds: int
+    warn_minutes: int
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Sla:
@@ -5285,7 +5247,7 @@ class Sla(Model):
             high=Targets.from_data(data["high"]),
             normal=Targets.from_data(data["normal"]),
             low=Targets.from_data(data["low"]),
-            warn_seconds=data["warn_seconds"],
+            warn_minutes=data["warn_minutes"],
             raw=data,
         )
 
@@ -5294,23 +5256,23 @@ class Sla(Model):
 class SlaClock(Model):
     """How far a ticket is from one of its targets."""
 
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
-    #: `running` while the team is to act, `paused` while the customer is, `completed` when there is
-    #: nothing to wait for.
-    status: Literal["running", "paused", "completed"]
+    target: Literal["first_reply", "next_reply", "resolution"]
+    #: `running` while the team is to act, `paused` while the customer is, `over` when there is nothing
+    #: to wait for.
+    state: Literal["running", "paused", "over"]
     #: When the target is missed, or was; null unless it is running.
     due_at: str | None
     #: Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or
     #: missed.
-    outcome: Literal["met", "breached"] | None
+    outcome: Literal["kept", "breached"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SlaClock:
         return cls(
             target=data["target"],
-            status=data["status"],
+            state=data["state"],
             due_at=data.get("due_at"),
             outcome=data.get("outcome"),
             raw=data,
@@ -5438,7 +5400,7 @@ class Step(Model):
     #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
     #: tried on its channels in their order. Without one, the step goes to the subscriber who was
     #: enrolled.
-    route_id: str | None
+    route: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Step:
@@ -5447,7 +5409,7 @@ class Step(Model):
             message=StepMessage.from_data(data["message"]),
             when=optional(data.get("when"), When.from_data),
             at_local_time=data.get("at_local_time"),
-            route_id=data.get("route_id"),
+            route=data.get("route"),
             raw=data,
         )
 
@@ -5526,8 +5488,8 @@ class Submission(Model):
     spam: Literal["honeypot", "too_fast"] | None
     #: In the order of the questions; those without an answer are left out.
     answers: list[Given]
-    #: What became of the form's rules; empty for spam.
-    rules: list[RuleResult]
+    #: What became of the form's routes; empty for spam.
+    routes: list[Lead]
     #: When it was submitted.
     created_at: str
 
@@ -5542,7 +5504,7 @@ class Submission(Model):
             lang=data["lang"],
             spam=data.get("spam"),
             answers=[Given.from_data(each) for each in data["answers"]],
-            rules=[RuleResult.from_data(each) for each in data["rules"]],
+            routes=[Lead.from_data(each) for each in data["routes"]],
             created_at=data["created_at"],
             raw=data,
         )
@@ -5562,7 +5524,7 @@ class Subscriber(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -5638,7 +5600,7 @@ class SubscriptionCreatedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5682,7 +5644,7 @@ class SubscriptionDeletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5730,7 +5692,7 @@ class SubscriptionPermissionChangedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5803,17 +5765,17 @@ class TargetShares(Model):
     """How often the service level targets were met."""
 
     #: First replies.
-    first_response: TargetShare
+    first_reply: TargetShare
     #: Replies to what customers wrote since.
-    next_response: TargetShare
+    next_reply: TargetShare
     #: Closings.
     resolution: TargetShare
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> TargetShares:
         return cls(
-            first_response=TargetShare.from_data(data["first_response"]),
-            next_response=TargetShare.from_data(data["next_response"]),
+            first_reply=TargetShare.from_data(data["first_reply"]),
+            next_reply=TargetShare.from_data(data["next_reply"]),
             resolution=TargetShare.from_data(data["resolution"]),
             raw=data,
         )
@@ -5823,21 +5785,21 @@ class TargetShares(Model):
 class Targets(Model):
     """The targets of tickets of one priority."""
 
-    #: Seconds until the first reply of an agent; null for no target.
-    first_response_seconds: int | None
-    #: Seconds until each further reply, from the customer's message on; null for no target.
-    next_response_seconds: int | None
-    #: Seconds until the ticket is closed; null for no target.
-    resolution_seconds: int | None
+    #: Minutes until the first reply of an agent; null for no target.
+    first_reply_minutes: int | None
+    #: Minutes until each further reply, from the customer's message on; null for no target.
+    next_reply_minutes: int | None
+    #: Minutes until the ticket is closed; null for no target.
+    resolution_minutes: int | None
     #: What is counted: `business_hours` of the project, or all the time (`calendar`).
     counted_in: Literal["business_hours", "calendar"]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Targets:
         return cls(
-            first_response_seconds=data.get("first_response_seconds"),
-            next_response_seconds=data.get("next_response_seconds"),
-            resolution_seconds=data.get("resolution_seconds"),
+            first_reply_minutes=data.get("first_reply_minutes"),
+            next_reply_minutes=data.get("next_reply_minutes"),
+            resolution_minutes=data.get("resolution_minutes"),
             counted_in=data["counted_in"],
             raw=data,
         )
@@ -5942,6 +5904,25 @@ class TemplateMedia(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TemplatePreview(Model):
+    """The message in each language that was asked for."""
+
+    #: One entry per language.
+    data: list[PreviewMessage]
+    #: Names of given variables that the template does not use, often typos; `POST /v1/send` ignores
+    #: them.
+    unused: list[str]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TemplatePreview:
+        return cls(
+            data=[PreviewMessage.from_data(each) for each in data["data"]],
+            unused=data["unused"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ticket(Model):
     """A ticket."""
 
@@ -5949,8 +5930,8 @@ class Ticket(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: What it is about; null for a ticket that was opened without text or subject.
-    subject: str | None
+    #: What it is about.
+    subject: str
     #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
     #: next message; `closed`.
     status: Literal["open", "pending", "snoozed", "closed"]
@@ -5960,10 +5941,10 @@ class Ticket(Model):
     channel: str
     #: The customer; null for one without a messenger.
     subscriber_id: str | None
-    #: First name of a subscriber when it was opened, or the name that was given; null for none.
-    customer_name: str | None
-    #: Email address that was given for a customer without a messenger; else null.
-    customer_email: str | None
+    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
+    customer_name: str
+    #: Email address that was given for a customer without a messenger; else empty.
+    customer_email: str
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
     #: Labels for agents.
@@ -5997,21 +5978,19 @@ class Ticket(Model):
     due_at: str | None
     #: Id of the ticket that goes on in its place; null unless it was merged.
     merged_into: str | None
-    #: Its service level targets; without those that it never had.
-    sla: list[SlaClock]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Ticket:
         return cls(
             ticket_id=data["ticket_id"],
             number=data["number"],
-            subject=data.get("subject"),
+            subject=data["subject"],
             status=data["status"],
             priority=data["priority"],
             channel=data["channel"],
             subscriber_id=data.get("subscriber_id"),
-            customer_name=data.get("customer_name"),
-            customer_email=data.get("customer_email"),
+            customer_name=data["customer_name"],
+            customer_email=data["customer_email"],
             assignee_id=data.get("assignee_id"),
             tags=data["tags"],
             source=data["source"],
@@ -6028,7 +6007,6 @@ class Ticket(Model):
             csat_comment=data.get("csat_comment"),
             due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
-            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )
 
@@ -6051,7 +6029,7 @@ class TicketAssignedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6090,6 +6068,57 @@ class TicketAssignedEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TicketBulkAction(Model):
+    """A bulk action and its progress. `processed` of a completed one is its `total`."""
+
+    #: The bulk action's id.
+    bulk_action_id: str
+    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+    value: str | None
+    #: `running`; `completed`, `cancelled` or `failed`, see `code`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Tickets it is about; null while they are counted.
+    total: int | None
+    #: Tickets handled so far, including unchanged and `failed` ones.
+    processed: int
+    #: Tickets that no longer existed, or took no further tag.
+    failed: int
+    #: Share of the tickets that it has reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: `too_many` tickets match, the member stopped answering customers
+    #: (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it
+    #: did not fail.
+    code: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkAction:
+        return cls(
+            bulk_action_id=data["bulk_action_id"],
+            action=data["action"],
+            value=data.get("value"),
+            status=data["status"],
+            total=data.get("total"),
+            processed=data["processed"],
+            failed=data["failed"],
+            progress=data["progress"],
+            code=data.get("code"),
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TicketClosedEventData(Model):
     """Fields of `ticket.closed`."""
 
@@ -6107,7 +6136,7 @@ class TicketClosedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6190,7 +6219,7 @@ class TicketCreatedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6246,7 +6275,7 @@ class TicketCsatReceivedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6359,7 +6388,7 @@ class TicketRepliedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6421,7 +6450,7 @@ class TicketSlaBreachedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6437,9 +6466,9 @@ class TicketSlaBreachedEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
+    target: Literal["first_reply", "next_reply", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6484,7 +6513,7 @@ class TicketSlaDueSoonEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6500,9 +6529,9 @@ class TicketSlaDueSoonEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_response", "next_response", "resolution"]
+    target: Literal["first_reply", "next_reply", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6547,7 +6576,7 @@ class TicketStatusChangedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6609,7 +6638,7 @@ class TicketUnanswered24hEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6759,14 +6788,14 @@ class ToWebhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Track(Model):
+class TrackedEvent(Model):
     """The event was taken."""
 
     #: The event `event.tracked`, in `GET /v1/events` and in webhooks.
     event_id: str
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Track:
+    def from_data(cls, data: Mapping[str, Any]) -> TrackedEvent:
         return cls(
             event_id=data["event_id"],
             raw=data,
@@ -6822,46 +6851,6 @@ class Usage(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantFigures(Model):
-    """A variant, and what became of it. Who got it as the winner is not among its figures."""
-
-    #: The variant's name; by default A, B, C, D by place.
-    name: str
-    #: The message; of a template, the text at the time of the request.
-    message: MailingMessage
-    #: Recipients whose messenger accepted the message.
-    sent: int
-    #: Recipients who did not get it, including those of `unknown`.
-    failed: int
-    #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
-    #: broke after the request. They are not tried again.
-    unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
-    skipped: int
-    #: Recipients who were chosen for it.
-    total: int
-    #: People who got it and clicked something in it at least once.
-    clicked: int
-    #: `clicked` of `sent`, from 0 to 1.
-    clicked_share: float
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> VariantFigures:
-        return cls(
-            name=data["name"],
-            message=MailingMessage.from_data(data["message"]),
-            sent=data["sent"],
-            failed=data["failed"],
-            unknown=data["unknown"],
-            skipped=data["skipped"],
-            total=data["total"],
-            clicked=data["clicked"],
-            clicked_share=data["clicked_share"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class VerifiedContact(Model):
     """A phone number or an email address that the person has proven to be theirs."""
 
@@ -6883,54 +6872,7 @@ class VerifiedContact(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify(Model):
-    """Who signed in."""
-
-    #: A person on one channel of the project.
-    subscriber_id: str
-    #: Messenger, by its channel's name in `GET /v1/project`.
-    channel: str
-    #: First name, as the messenger has it.
-    first_name: str
-    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
-    #: the address.
-    username: str
-    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
-    #: The person's tags.
-    tags: list[str]
-    #: Your own id of the person; null until one is assigned.
-    external_id: str | None
-    #: That of the request; empty if it had none.
-    state: str
-    #: When the person confirmed.
-    auth_time: str
-    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
-    session_id: str
-    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
-    #: number, or an account that a `homeserver` vouches for; null if that is not known.
-    proves: Literal["account", "mailbox", "phone", "homeserver"] | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Verify:
-        return cls(
-            subscriber_id=data["subscriber_id"],
-            channel=data["channel"],
-            first_name=data["first_name"],
-            username=data["username"],
-            lang=data["lang"],
-            tags=data["tags"],
-            external_id=data.get("external_id"),
-            state=data["state"],
-            auth_time=data["auth_time"],
-            session_id=data["session_id"],
-            proves=data.get("proves"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerifyOtp(Model):
+class VerifiedOtp(Model):
     """The subscriber who entered the correct code."""
 
     #: Always true: a wrong code is an error.
@@ -6949,7 +6891,7 @@ class VerifyOtp(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: str
+    lang: Literal["en", "ru"]
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -6960,7 +6902,7 @@ class VerifyOtp(Model):
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> VerifyOtp:
+    def from_data(cls, data: Mapping[str, Any]) -> VerifiedOtp:
         return cls(
             verified=data["verified"],
             otp_id=data["otp_id"],
@@ -6972,6 +6914,53 @@ class VerifyOtp(Model):
             lang=data["lang"],
             tags=data["tags"],
             external_id=data.get("external_id"),
+            proves=data.get("proves"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedSignIn(Model):
+    """Who signed in."""
+
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
+    username: str
+    #: Language of system messages and templates: the one of the service's that is closest to `locale`.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: That of the request; empty if it had none.
+    state: str
+    #: When the person confirmed.
+    auth_time: str
+    #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
+    session_id: str
+    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+    #: number, or an account that a `homeserver` vouches for; null if that is not known.
+    proves: Literal["account", "mailbox", "phone", "homeserver"] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> VerifiedSignIn:
+        return cls(
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            state=data["state"],
+            auth_time=data["auth_time"],
+            session_id=data["session_id"],
             proves=data.get("proves"),
             raw=data,
         )
@@ -6994,6 +6983,21 @@ class Viewer(Model):
             member_id=data.get("member_id"),
             typing=data["typing"],
             seen_at=data["seen_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewerList(Model):
+    """Who has a ticket open, last seen first."""
+
+    #: Those who were seen there just now.
+    data: list[Viewer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ViewerList:
+        return cls(
+            data=[Viewer.from_data(each) for each in data["data"]],
             raw=data,
         )
 
@@ -7039,6 +7043,77 @@ class Webhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebhookAttempt(Model):
+    """One HTTP call."""
+
+    #: When it was made.
+    attempted_at: str
+    #: Seconds until it ended.
+    duration_seconds: float
+    #: HTTP status of the response; null if there was none.
+    status_code: int | None
+    #: Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was no
+    #: complete response, or no call. Null if it did.
+    code: Literal["bad_status", "no_response"] | None
+    #: The same for people.
+    error: str | None
+    #: The first 2 KiB of the response's body, as text; null if there was none.
+    answer: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> WebhookAttempt:
+        return cls(
+            attempted_at=data["attempted_at"],
+            duration_seconds=data["duration_seconds"],
+            status_code=data.get("status_code"),
+            code=data.get("code"),
+            error=data.get("error"),
+            answer=data.get("answer"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookDelivery(Model):
+    """A delivery of an event to a webhook, with its attempts."""
+
+    #: The delivery's id, which every attempt carries in a header, so that receivers can recognise
+    #: repetitions.
+    delivery_id: str
+    #: The webhook's id.
+    webhook_id: str
+    #: The event's id.
+    event_id: str
+    #: The event's name.
+    event: str
+    #: `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook.
+    status: Literal["queued", "delivered", "failed", "cancelled"]
+    #: Time of creation.
+    created_at: str
+    #: When it is attempted next; null unless it is queued.
+    next_attempt_at: str | None
+    #: When it was delivered, failed or cancelled; null while it is queued.
+    finished_at: str | None
+    #: Its attempts, the first one first.
+    attempts: list[WebhookAttempt]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> WebhookDelivery:
+        return cls(
+            delivery_id=data["delivery_id"],
+            webhook_id=data["webhook_id"],
+            event_id=data["event_id"],
+            event=data["event"],
+            status=data["status"],
+            created_at=data["created_at"],
+            next_attempt_at=data.get("next_attempt_at"),
+            finished_at=data.get("finished_at"),
+            attempts=[WebhookAttempt.from_data(each) for each in data["attempts"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebhookDisabledEventData(Model):
     """Fields of `webhook.disabled`."""
 
@@ -7075,6 +7150,33 @@ class WebhookDisabledEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebhookReplay(Model):
+    """A replay that has begun, in the background."""
+
+    #: The webhook's id.
+    webhook_id: str
+    #: Events that happened then or later are looked at.
+    since: str
+    #: Up to the time of the request; later events are delivered as usual.
+    until: str
+    #: Whether those that were delivered are delivered once more.
+    include_delivered: bool
+    #: How many events are looked at, and delivered if they need be.
+    events: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> WebhookReplay:
+        return cls(
+            webhook_id=data["webhook_id"],
+            since=data["since"],
+            until=data["until"],
+            include_delivered=data["include_delivered"],
+            events=data["events"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebhookTestEventData(Model):
     """Fields of `webhook.test`."""
 
@@ -7106,7 +7208,7 @@ class When(Model):
     #: The subscriber has granted it.
     permission: str | None
     #: The subscriber reads this language.
-    lang: str | None
+    lang: Literal["en", "ru"] | None
     #: The subscriber uses this messenger, by the name of its channel.
     channel: str | None
     #: An attribute of the subscriber has a value.
@@ -7121,5 +7223,100 @@ class When(Model):
             lang=data.get("lang"),
             channel=data.get("channel"),
             attribute=optional(data.get("attribute"), AttributeIs.from_data),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeTicket(Model):
+    """A ticket with a page of its messages and notes."""
+
+    #: The ticket's id.
+    ticket_id: str
+    #: The ticket's number in its project, from 1, for people.
+    number: int
+    #: What it is about.
+    subject: str
+    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
+    #: next message; `closed`.
+    status: Literal["open", "pending", "snoozed", "closed"]
+    #: How urgent it is.
+    priority: Literal["low", "normal", "high", "urgent"]
+    #: Channel of the customer; `virtual` for one without a messenger.
+    channel: str
+    #: The customer; null for one without a messenger.
+    subscriber_id: str | None
+    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
+    customer_name: str
+    #: Email address that was given for a customer without a messenger; else empty.
+    customer_email: str
+    #: The member who handles the ticket; null while it is unassigned.
+    assignee_id: str | None
+    #: Labels for agents.
+    tags: list[str]
+    #: How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for
+    #: it, as `form`.
+    source: str
+    #: What it was opened for, as the id of a form's submission; null if it came by message or API.
+    source_id: str | None
+    #: When it was opened.
+    created_at: str
+    #: Time of the last change; that of creation if there was none.
+    updated_at: str
+    #: When the customer or an agent wrote last; notes do not count.
+    last_message_at: str
+    #: When the customer began to wait for an answer; null if they do not wait.
+    waiting_since: str | None
+    #: When it is open again; null unless it is snoozed.
+    snoozed_until: str | None
+    #: When it was last closed; null while it is not.
+    closed_at: str | None
+    #: Seconds from its opening to the first reply of an agent; null before.
+    first_response_seconds: int | None
+    #: Seconds from its opening to the last closing; null while it is not closed.
+    resolution_seconds: int | None
+    #: The customer's rating, 1-5, of which 5 is best; null if they gave none.
+    csat_score: int | None
+    #: What they added to it; null for nothing.
+    csat_comment: str | None
+    #: When the first of its service level targets is missed, or was; null while none runs.
+    due_at: str | None
+    #: Id of the ticket that goes on in its place; null unless it was merged.
+    merged_into: str | None
+    #: Its messages and notes, newest first.
+    messages: EntryPage
+    #: Its service level targets; without those that it never had.
+    sla: list[SlaClock]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> WholeTicket:
+        return cls(
+            ticket_id=data["ticket_id"],
+            number=data["number"],
+            subject=data["subject"],
+            status=data["status"],
+            priority=data["priority"],
+            channel=data["channel"],
+            subscriber_id=data.get("subscriber_id"),
+            customer_name=data["customer_name"],
+            customer_email=data["customer_email"],
+            assignee_id=data.get("assignee_id"),
+            tags=data["tags"],
+            source=data["source"],
+            source_id=data.get("source_id"),
+            created_at=data["created_at"],
+            updated_at=data["updated_at"],
+            last_message_at=data["last_message_at"],
+            waiting_since=data.get("waiting_since"),
+            snoozed_until=data.get("snoozed_until"),
+            closed_at=data.get("closed_at"),
+            first_response_seconds=data.get("first_response_seconds"),
+            resolution_seconds=data.get("resolution_seconds"),
+            csat_score=data.get("csat_score"),
+            csat_comment=data.get("csat_comment"),
+            due_at=data.get("due_at"),
+            merged_into=data.get("merged_into"),
+            messages=EntryPage.from_data(data["messages"]),
+            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )

@@ -2,7 +2,7 @@
 
 from msgsvc_auth import texts
 from msgsvc_auth.buttons import Chat, SealedButtons
-from msgsvc_auth.models import NewSession, SessionBody
+from msgsvc_auth.models import CreateSessionBody, NewSession
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.session_limits import AddressLimits
 from msgsvc_core.channels import Channel
@@ -42,7 +42,7 @@ class AddressedSignIns:
         self._sign_in = sign_in
         self._limits = limits
 
-    async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
+    async def open(self, tx: Tx, project_id: str, body: CreateSessionBody) -> NewSession:
         """Opens the session, and has its question sent after the commit.
 
         Raises what `SignIn.open` does, `ValidationFailed` for what is no address, and without a channel of

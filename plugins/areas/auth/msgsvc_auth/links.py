@@ -3,7 +3,12 @@
 from msgsvc_auth import store
 from msgsvc_auth.callbacks import check_callback_url
 from msgsvc_auth.guarantees import Guarantees
-from msgsvc_auth.models import StaticLink, StaticLinkBody, StaticLinkChange, StaticLinkQuery
+from msgsvc_auth.models import (
+    CreateStaticLinkBody,
+    StaticLink,
+    StaticLinkQuery,
+    UpdateStaticLinkBody,
+)
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
@@ -19,7 +24,7 @@ class StaticLinks:
         self._guarantees = Guarantees(channels)
         self._allow_http = allow_http
 
-    async def create(self, tx: Tx, project_id: str, body: StaticLinkBody) -> StaticLink:
+    async def create(self, tx: Tx, project_id: str, body: CreateStaticLinkBody) -> StaticLink:
         """Raises `InvalidUrl`, `Conflict` for a slug that any project has, and `ValidationFailed` where
         people can answer none of the project's bots, or none proves what is asked for."""
         self._guarantees.check(project_id, None, body.must_prove)
@@ -53,7 +58,7 @@ class StaticLinks:
         return await store.list_links(tx, project_id, query.after, query.fetch_limit)
 
     async def change(
-        self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange
+        self, tx: Tx, project_id: str, slug: str, body: UpdateStaticLinkBody
     ) -> StaticLink:
         """Raises `NotFound`, `InvalidUrl`, and `ValidationFailed` where no bot of the project proves what is
         asked for. The slug stays: links to it are out in the world."""

@@ -201,7 +201,7 @@ class StaticLink:
     must_prove: tuple[Identity, ...] = ()
 
 
-class SessionBody(RequestModel):
+class CreateSessionBody(RequestModel):
     """A new session and its secrets."""
 
     state: str = Field(
@@ -323,7 +323,7 @@ class VerifyBody(RequestModel):
     must_prove: Proofs = Field(default_factory=list, description=MUST_HAVE_PROVEN)
 
 
-class VerifyAnswer(ResponseModel):
+class VerifiedSignInAnswer(ResponseModel):
     """Who signed in."""
 
     subscriber_id: SubscriberId
@@ -339,7 +339,7 @@ class VerifyAnswer(ResponseModel):
     proves: ProvenIdentity
 
     @classmethod
-    def of(cls, session: Session, subscriber: Subscriber) -> "VerifyAnswer":
+    def of(cls, session: Session, subscriber: Subscriber) -> "VerifiedSignInAnswer":
         return cls(
             **subscriber.event_fields(),
             state=session.state,
@@ -349,7 +349,7 @@ class VerifyAnswer(ResponseModel):
         )
 
 
-class StaticLinkBody(RequestModel):
+class CreateStaticLinkBody(RequestModel):
     """A static link to be made."""
 
     slug: Slug = Field(
@@ -362,7 +362,7 @@ class StaticLinkBody(RequestModel):
     must_prove: Proofs = Field(default_factory=list, description=MUST_PROVE)
 
 
-class StaticLinkChange(RequestModel):
+class UpdateStaticLinkBody(RequestModel):
     """What to change of a static link; what is left out stays."""
 
     name: Kept[LinkName] = Field(None, description=NAME_OF_LINK, examples=["Sign-in page"])

@@ -5,19 +5,19 @@ from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import (
+    CreateSessionBody,
+    CreateStaticLinkBody,
     NamedLink,
     SessionAnswer,
-    SessionBody,
     SessionId,
     SessionStatusAnswer,
     StaticLink,
     StaticLinkAnswer,
-    StaticLinkBody,
-    StaticLinkChange,
     StaticLinkList,
     StaticLinkQuery,
     StatusQuery,
-    VerifyAnswer,
+    UpdateStaticLinkBody,
+    VerifiedSignInAnswer,
     VerifyBody,
 )
 from msgsvc_auth.payloads import link_payload, session_payload
@@ -39,7 +39,7 @@ router = Router(
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject), first_call=20)
 async def create_session(
     ctx: Context,
-    body: SessionBody,
+    body: CreateSessionBody,
     channels: Channels,
     clock: Clock,
     sign_in: SignIn,
@@ -93,12 +93,12 @@ async def get_session_status(
     errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed),
     batched_transaction=True,
 )
-async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
+async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifiedSignInAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
     session, subscriber = await sign_in.verify(
         ctx.project_id, body.code, ctx.optional_tx, must_prove=body.must_prove
     )
-    return VerifyAnswer.of(session, subscriber)
+    return VerifiedSignInAnswer.of(session, subscriber)
 
 
 @router.get("/v1/auth/links", errors=(BadRequest,))
@@ -121,7 +121,7 @@ async def list_auth_links(
     audited=lambda _: _("Sign-in link created"),
 )
 async def create_auth_link(
-    ctx: Context, body: StaticLinkBody, static_links: StaticLinks, channels: Channels
+    ctx: Context, body: CreateStaticLinkBody, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
     """Creates a permanent sign-in link, for a page or in print."""
     return _link_answer(
@@ -147,7 +147,7 @@ async def get_auth_link(
 async def update_auth_link(
     ctx: Context,
     key: NamedLink,
-    body: StaticLinkChange,
+    body: UpdateStaticLinkBody,
     static_links: StaticLinks,
     channels: Channels,
 ) -> StaticLinkAnswer:

@@ -13,7 +13,7 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.guarantees import Guarantees, proves
 from msgsvc_auth.metrics import SignInMetrics
-from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
+from msgsvc_auth.models import CreateSessionBody, NewSession, Session, StaticLink
 from msgsvc_auth.page_requests import PageRequest
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.session_limits import SessionLimits
@@ -70,7 +70,7 @@ class SignIn:
         self._changes = Changes(self._find_decided, db.listen)
         self._exchanges = TransactionBatcher(db, exchange.exchange)
 
-    async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
+    async def open(self, tx: Tx, project_id: str, body: CreateSessionBody) -> NewSession:
         """Opens a session.
 
         Raises `ValidationFailed` for a channel that is unknown, cannot receive answers or does not prove what

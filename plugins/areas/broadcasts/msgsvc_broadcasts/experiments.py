@@ -8,7 +8,7 @@ from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
 from msgsvc_broadcasts.models import SOURCE
 from msgsvc_broadcasts.recent_figures import Counted, RecentFigures
-from msgsvc_broadcasts.variants import ChosenBy, Reason, VariantFigures, decides_at_ms
+from msgsvc_broadcasts.variants import BroadcastVariantAnswer, ChosenBy, Reason, decides_at_ms
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
@@ -33,7 +33,7 @@ class Experiments:
         self._clicks = clicks
         self._events = events
         self._jobs = jobs
-        self._recent = RecentFigures[VariantFigures]()
+        self._recent = RecentFigures[BroadcastVariantAnswer]()
 
     @property
     def spec(self) -> JobSpec:
@@ -98,12 +98,12 @@ class Experiments:
             raise WinnerAlreadyChosen
         raise Conflict("it has ended, or is cancelled")
 
-    async def figures(self, tx: Tx, mailing: Mailing) -> list[VariantFigures]:
+    async def figures(self, tx: Tx, mailing: Mailing) -> list[BroadcastVariantAnswer]:
         """What became of each variant, without those who got it as the winner. Once the recipients are no
         longer stored, what there was when the winner was chosen."""
         if mailing.purged_at_ms is not None and mailing.decision is not None:
             return [
-                VariantFigures.of(
+                BroadcastVariantAnswer.of(
                     PartOutcomes(
                         each["name"],
                         sent=each["sent"],
@@ -118,13 +118,13 @@ class Experiments:
         outcomes = await self._mailings.variant_outcomes(tx, mailing)
         clicked = await self._clicked(tx, mailing)
         return [
-            VariantFigures.of(each, clicked[number], mailing.to_message(number))
+            BroadcastVariantAnswer.of(each, clicked[number], mailing.to_message(number))
             for number, each in enumerate(outcomes)
         ]
 
     async def recent_figures(
         self, tx: Tx, mailing: Mailing, now_ms: int
-    ) -> Counted[VariantFigures]:
+    ) -> Counted[BroadcastVariantAnswer]:
         """Figures for pages that poll; those of many recipients are kept for a while."""
         return await self._recent.get(mailing, now_ms, lambda: self.figures(tx, mailing))
 
@@ -142,7 +142,7 @@ class Experiments:
         tx: Tx,
         mailing: Mailing,
         winner: int,
-        figures: Sequence[VariantFigures],
+        figures: Sequence[BroadcastVariantAnswer],
         by: ChosenBy,
         reason: Reason | None,
     ) -> Mailing | None:
@@ -164,7 +164,7 @@ class Experiments:
         return chosen
 
 
-def best(figures: Sequence[VariantFigures]) -> tuple[int, Reason]:
+def best(figures: Sequence[BroadcastVariantAnswer]) -> tuple[int, Reason]:
     """The number of the variant with the highest share of clicks, and why it is that one: the first of those
     that tie."""
     # Products and not quotients: equal shares are equal exactly.

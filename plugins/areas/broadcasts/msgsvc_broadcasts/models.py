@@ -8,9 +8,9 @@ from msgsvc_broadcasts.variants import (
     MAX_VARIANTS,
     MIN_VARIANTS,
     VARIANT_CONTENT,
-    BroadcastExperiment,
-    BroadcastVariant,
-    ExperimentAnswer,
+    BroadcastExperimentAnswer,
+    BroadcastExperimentBody,
+    BroadcastVariantBody,
 )
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
@@ -42,6 +42,7 @@ from msgsvc_core.mailings.models import (
     Sent,
     Skipped,
     StopCause,
+    StopCode,
     Total,
     Unknown,
 )
@@ -69,7 +70,7 @@ BroadcastName = Annotated[
 ]
 
 
-class BroadcastBody(MailingMessage):
+class CreateBroadcastBody(MailingMessage):
     """A message to an audience, or several `variants` of it, now or at `send_at`."""
 
     model_config = ConfigDict(
@@ -103,14 +104,14 @@ class BroadcastBody(MailingMessage):
     )
 
     name: BroadcastName | None = Field(None, description=NAME, examples=["Spring sale"])
-    variants: list[BroadcastVariant] | None = Field(
+    variants: list[BroadcastVariantBody] | None = Field(
         None,
         min_length=MIN_VARIANTS,
         max_length=MAX_VARIANTS,
         description="Messages to compare, in place of template, variables, text, format, media and"
         " buttons.",
     )
-    experiment: BroadcastExperiment | None = Field(
+    experiment: BroadcastExperimentBody | None = Field(
         None, description="How `variants` are compared; the defaults if it is left out."
     )
     audience: Audience = Field(description="Who gets it.")
@@ -151,7 +152,7 @@ class BroadcastBody(MailingMessage):
         names = self.variant_names
         if len(set(names)) < len(names):
             raise InvalidValue("each variant needs a name of its own", field="variants")
-        experiment = self.experiment or BroadcastExperiment()
+        experiment = self.experiment or BroadcastExperimentBody()
         if (
             experiment.share_percent < ALL_PERCENT
             and self.expires_in is not None
@@ -197,7 +198,7 @@ class BroadcastBody(MailingMessage):
         """How its variants are tried; None without variants."""
         if self.variants is None:
             return None
-        experiment = self.experiment or BroadcastExperiment()
+        experiment = self.experiment or BroadcastExperimentBody()
         return NewExperiment(
             [
                 NewVariant(name, message)
@@ -208,7 +209,7 @@ class BroadcastBody(MailingMessage):
         )
 
 
-class BroadcastTestBody(MailingMessage):
+class SendBroadcastTestBody(MailingMessage):
     """The message of a broadcast, and the subscriber who gets it as a test."""
 
     model_config = ConfigDict(
@@ -347,6 +348,7 @@ class BroadcastAnswer(ResponseModel):
     total: Total
     progress: Progress
     eta_seconds: Eta
+    code: StopCode
     error: StopCause
     audience: AudienceAnswer = Field(
         description="Who gets it.", examples=[{"tags_any": [examples.TAG], "langs": ["en"]}]
@@ -367,7 +369,7 @@ class BroadcastAnswer(ResponseModel):
         " is a resend.",
         examples=[None],
     )
-    experiment: ExperimentAnswer | None = Field(
+    experiment: BroadcastExperimentAnswer | None = Field(
         description="How its variants are tried; null for one message."
     )
     send_at: Time | None = Field(
@@ -404,13 +406,14 @@ class BroadcastAnswer(ResponseModel):
             status=mailing.status,
             progress=mailing.progress(),
             eta_seconds=mailing.eta_seconds(now_ms),
+            code=mailing.stop_code,
             error=mailing.error,
             audience=mailing.shown_audience,
             route_id=mailing.route_id,
             messages_per_minute=mailing.per_minute,
             metadata=mailing.metadata,
             resend_of=mailing.resend_of,
-            experiment=ExperimentAnswer.of(mailing),
+            experiment=BroadcastExperimentAnswer.of(mailing),
             send_at=optional_rfc3339(mailing.send_at_ms),
             created_at=to_rfc3339(mailing.created_at_ms),
             started_at=optional_rfc3339(mailing.started_at_ms),
@@ -434,7 +437,7 @@ class BroadcastQuery(PageQuery):
     )
 
 
-class RecipientAnswer(ResponseModel):
+class BroadcastRecipientAnswer(ResponseModel):
     """A person of the audience and the outcome for them."""
 
     subscriber_id: SubscriberId
@@ -464,7 +467,7 @@ class RecipientAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, recipient: Recipient, mailing: Mailing) -> "RecipientAnswer":
+    def of(cls, recipient: Recipient, mailing: Mailing) -> "BroadcastRecipientAnswer":
         step = recipient.step
         return cls(
             subscriber_id=recipient.subscriber_id,
@@ -477,10 +480,10 @@ class RecipientAnswer(ResponseModel):
         )
 
 
-class RecipientList(ResponseModel):
+class BroadcastRecipientList(ResponseModel):
     """A page of recipients, those who subscribed last first."""
 
-    data: list[RecipientAnswer] = Field(description="The recipients of this page.")
+    data: list[BroadcastRecipientAnswer] = Field(description="The recipients of this page.")
     next_cursor: NextCursor
 
 

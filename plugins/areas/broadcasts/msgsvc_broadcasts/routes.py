@@ -9,20 +9,20 @@ from msgsvc_broadcasts.models import (
     SOURCE,
     BroadcastAccepted,
     BroadcastAnswer,
-    BroadcastBody,
     BroadcastChannels,
     BroadcastId,
     BroadcastList,
     BroadcastQuery,
-    BroadcastTestBody,
+    BroadcastRecipientAnswer,
+    BroadcastRecipientList,
     ButtonClicks,
+    CreateBroadcastBody,
     LinkClicks,
-    RecipientAnswer,
-    RecipientList,
     RecipientQuery,
+    SendBroadcastTestBody,
 )
 from msgsvc_broadcasts.service import Broadcasts
-from msgsvc_broadcasts.variants import BroadcastVariants, WinnerBody
+from msgsvc_broadcasts.variants import BroadcastVariants, ChooseWinnerBody
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.clock import Clock
@@ -35,13 +35,15 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.answers import SendAnswer
+from msgsvc_core.messages.answers import QueuedMessageAnswer
 
 router = Router(area="broadcasts", description="One message to many subscribers.", group="sending")
 
 
 @router.post("/v1/broadcast", status=202, shows_secrets=False, errors=(BillingBlocked, NotFound))
-async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -> BroadcastAccepted:
+async def broadcast(
+    ctx: Context, body: CreateBroadcastBody, broadcasts: Broadcasts
+) -> BroadcastAccepted:
     """Sends a message to an audience of up to 100,000 subscribers, in the background.
 
     The audience is resolved when the broadcast starts. Texts may contain variables of each recipient:
@@ -61,15 +63,15 @@ async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -
     errors=(BillingBlocked, NotFound, SubscriberNotFound),
 )
 async def send_broadcast_test(
-    ctx: Context, body: BroadcastTestBody, drafts: DraftTests
-) -> SendAnswer:
+    ctx: Context, body: SendBroadcastTestBody, drafts: DraftTests
+) -> QueuedMessageAnswer:
     """Sends the message of a broadcast to one subscriber, to see it before all others do.
 
     It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is listed and
     charged as one, and belongs to no broadcast.
     """
     message = await drafts.send(ctx.tx, ctx.project_id, body, body.subscriber_id)
-    return SendAnswer(message_id=message.message_id)
+    return QueuedMessageAnswer(message_id=message.message_id)
 
 
 @router.get("/v1/broadcast", errors=(BadRequest,))
@@ -190,7 +192,7 @@ async def get_broadcast_channels(
 async def choose_broadcast_winner(
     ctx: Context,
     job_id: BroadcastId,
-    body: WinnerBody,
+    body: ChooseWinnerBody,
     mailings: Mailings,
     experiments: Experiments,
     clock: Clock,
@@ -211,7 +213,7 @@ async def list_broadcast_recipients(
     query: RecipientQuery,
     mailings: Mailings,
     broadcasts: Broadcasts,
-) -> RecipientList:
+) -> BroadcastRecipientList:
     """Lists the recipients of a broadcast and the outcome for each.
 
     The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers are
@@ -222,8 +224,8 @@ async def list_broadcast_recipients(
         ctx.tx, mailing, query.status, query.after, query.fetch_limit, query.reason
     )
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
-    return RecipientList(
-        data=[RecipientAnswer.of(each, mailing) for each in page], next_cursor=following
+    return BroadcastRecipientList(
+        data=[BroadcastRecipientAnswer.of(each, mailing) for each in page], next_cursor=following
     )
 
 

@@ -1,7 +1,7 @@
 """Broadcasts: mailings started by the API."""
 
 from msgsvc_broadcasts.links import Links
-from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, BroadcastBody, ChannelFigures
+from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, ChannelFigures, CreateBroadcastBody
 from msgsvc_broadcasts.recent_figures import Counted, RecentFigures
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
@@ -24,7 +24,7 @@ class Broadcasts:
         self._recent = RecentFigures[ChannelFigures]()
 
     async def start(
-        self, tx: Tx, project_id: str, body: BroadcastBody, job_id: str | None = None
+        self, tx: Tx, project_id: str, body: CreateBroadcastBody, job_id: str | None = None
     ) -> BroadcastAccepted:
         """Takes a broadcast, or with `dry_run` only counts. `job_id` is its id, else a new one.
 

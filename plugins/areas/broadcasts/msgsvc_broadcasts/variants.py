@@ -66,7 +66,7 @@ RULE = (
 )
 
 
-class BroadcastVariant(MessageSource):
+class BroadcastVariantBody(MessageSource):
     """A variant of the message; each recipient gets one of them."""
 
     name: VariantName | None = None
@@ -76,7 +76,7 @@ class BroadcastVariant(MessageSource):
 VARIANT_CONTENT = set(MessageSource.model_fields)
 
 
-class BroadcastExperiment(RequestModel):
+class BroadcastExperimentBody(RequestModel):
     """How the variants are tried, and one is chosen for the rest."""
 
     share_percent: int = Field(
@@ -97,7 +97,7 @@ def decides_at_ms(mailing: Mailing) -> int | None:
     return mailing.tested_at_ms + int(terms["after_s"]) * 1000
 
 
-class ExperimentAnswer(ResponseModel):
+class BroadcastExperimentAnswer(ResponseModel):
     """How the variants of a broadcast are tried, and which of them was chosen."""
 
     share_percent: int = Field(description=SHARE, examples=[20])
@@ -124,7 +124,7 @@ class ExperimentAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, mailing: Mailing) -> "ExperimentAnswer | None":
+    def of(cls, mailing: Mailing) -> "BroadcastExperimentAnswer | None":
         """None for a broadcast without variants."""
         if mailing.experiment is None:
             return None
@@ -156,7 +156,7 @@ def _status(mailing: Mailing) -> ExperimentStatus:
     return "pending" if decides_at_ms(mailing) is None else "scheduled"
 
 
-class VariantFigures(ResponseModel):
+class BroadcastVariantAnswer(ResponseModel):
     """A variant, and what became of it. Who got it as the winner is not among its figures."""
 
     name: VariantName
@@ -173,7 +173,9 @@ class VariantFigures(ResponseModel):
     clicked_share: ClickedShare
 
     @classmethod
-    def of(cls, outcomes: PartOutcomes, clicked: int, message: dict[str, Any]) -> "VariantFigures":
+    def of(
+        cls, outcomes: PartOutcomes, clicked: int, message: dict[str, Any]
+    ) -> "BroadcastVariantAnswer":
         return cls(
             name=outcomes.name,
             message=MailingMessageAnswer.model_validate(
@@ -196,12 +198,12 @@ class VariantFigures(ResponseModel):
 class BroadcastVariants(ResponseModel):
     """The variants of a broadcast, side by side."""
 
-    variants: list[VariantFigures] = Field(
+    variants: list[BroadcastVariantAnswer] = Field(
         description="In the order of the request; empty for one message."
     )
 
 
-class WinnerBody(RequestModel):
+class ChooseWinnerBody(RequestModel):
     """The winner of an experiment."""
 
     variant: str = Field(

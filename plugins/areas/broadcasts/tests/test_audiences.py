@@ -256,6 +256,7 @@ async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
 
     assert (done["status"], counts(done)) == ("cancelled", (0, 0, 4, 4))
     assert "grown beyond 3" in done["error"]
+    assert done["code"] == "audience_too_large"
 
 
 @pytest.mark.shared_service

@@ -232,7 +232,7 @@ class SendOtpBody(Terms):
         return self
 
 
-class SendOtpAnswer(ResponseModel):
+class SentOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
     leave_out_none = frozenset({"url", "route_id"})
@@ -262,7 +262,7 @@ class RequestOtpBody(Terms):
     )
 
 
-class RequestOtpAnswer(ResponseModel):
+class RequestedOtpAnswer(ResponseModel):
     """A requested code; it is sent when its link is opened."""
 
     leave_out_none = frozenset({"start_messages"})
@@ -314,7 +314,7 @@ class VerifyOtpBody(RequestModel):
     )
 
 
-class OtpResultBody(RequestModel):
+class TakeOtpResultBody(RequestModel):
     """What a hosted page led back to `return_url` with."""
 
     result: str = Field(
@@ -322,7 +322,7 @@ class OtpResultBody(RequestModel):
     )
 
 
-class VerifyOtpAnswer(ResponseModel):
+class VerifiedOtpAnswer(ResponseModel):
     """The subscriber who entered the correct code."""
 
     verified: Literal[True] = Field(
@@ -344,7 +344,7 @@ class VerifyOtpAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, verdict: Verdict, otp_id: str = "") -> "VerifyOtpAnswer":
+    def of(cls, verdict: Verdict, otp_id: str = "") -> "VerifiedOtpAnswer":
         """`otp_id`: of the code that a hosted page was made for, which may have sent another one."""
         code = verdict.code
         return cls(

@@ -20,12 +20,12 @@ from msgsvc_otp.hosted.service import CodePages
 from msgsvc_otp.models import (
     OtpAnswer,
     OtpId,
-    OtpResultBody,
-    RequestOtpAnswer,
+    RequestedOtpAnswer,
     RequestOtpBody,
-    SendOtpAnswer,
     SendOtpBody,
-    VerifyOtpAnswer,
+    SentOtpAnswer,
+    TakeOtpResultBody,
+    VerifiedOtpAnswer,
     VerifyOtpBody,
 )
 from msgsvc_otp.payloads import request_payload
@@ -49,7 +49,7 @@ _WHO: tuple[type[ApiError], ...] = (
 )
 async def send_otp(
     ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes, pages: CodePages
-) -> SendOtpAnswer:
+) -> SentOtpAnswer:
     """Sends a code to a subscriber, or to an address; it replaces the previous one of the same purpose.
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
@@ -67,7 +67,7 @@ async def send_otp(
     url = None
     if body.return_url is not None:
         url = await pages.create(ctx.tx, code, body.return_url)
-    return SendOtpAnswer(
+    return SentOtpAnswer(
         otp_id=code.otp_id,
         expires_at=to_rfc3339(code.expires_at_ms),
         url=url,
@@ -76,20 +76,22 @@ async def send_otp(
 
 
 @router.post("/v1/otp/result", errors=(OtpInvalid,))
-async def take_otp_result(ctx: Context, body: OtpResultBody, pages: CodePages) -> VerifyOtpAnswer:
+async def take_otp_result(
+    ctx: Context, body: TakeOtpResultBody, pages: CodePages
+) -> VerifiedOtpAnswer:
     """Exchanges the result of a hosted page for the person who entered the code; works once.
 
     Compare `otp_id` with that in the person's session at your site: it is the one that
     `POST /v1/otp/send` returned, also if the page sent further codes.
     """
     otp_id, verdict = await pages.take(ctx.tx, ctx.project_id, body.result)
-    return VerifyOtpAnswer.of(verdict, otp_id)
+    return VerifiedOtpAnswer.of(verdict, otp_id)
 
 
 @router.post("/v1/otp/request", status=201, errors=(BillingBlocked,))
 async def request_otp(
     ctx: Context, body: RequestOtpBody, all_channels: Channels, one_time_codes: OneTimeCodes
-) -> RequestOtpAnswer:
+) -> RequestedOtpAnswer:
     """Creates a link that subscribes the first person to open it, and sends them a code.
 
     The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who it was.
@@ -101,7 +103,7 @@ async def request_otp(
     names = None if body.channel is None else [body.channel]
     links = channels.deep_links(ctx.project_id, payload, names)
     await channels.remember_start(ctx.tx, ctx.project_id, payload, request.expires_at_ms)
-    return RequestOtpAnswer(
+    return RequestedOtpAnswer(
         otp_id=request.otp_id,
         links=links,
         qr=channels.qr_links(links, ctx.project_id, payload),
@@ -116,13 +118,13 @@ async def request_otp(
 )
 async def verify_otp(
     ctx: Context, body: VerifyOtpBody, one_time_codes: OneTimeCodes
-) -> VerifyOtpAnswer:
+) -> VerifiedOtpAnswer:
     """Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server."""
     verdict = await one_time_codes.verify(ctx.tx, ctx.project_id, body)
     if isinstance(verdict, OtpInvalid):
         # The attempt stays counted: the error keeps its writes.
         raise verdict
-    return VerifyOtpAnswer.of(verdict)
+    return VerifiedOtpAnswer.of(verdict)
 
 
 @router.get("/v1/otp/{otp_id}", errors=(NotFound,))

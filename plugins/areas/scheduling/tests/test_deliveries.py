@@ -21,6 +21,7 @@ DONE = {
     "total": 3,
     "progress": 1.0,
     "eta_seconds": None,
+    "code": None,
     "error": None,
 }
 

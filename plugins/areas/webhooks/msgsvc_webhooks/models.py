@@ -15,6 +15,8 @@ from msgsvc_core.kernel.values import value_object
 WebhookStatus = Literal["active", "disabled"]
 #: Why the service disabled a webhook: no attempt succeeded for days, or its receiver answered 410.
 DisabledReason = Literal["failing", "gone"]
+#: Why an attempt did not succeed.
+AttemptCode = Literal["bad_status", "no_response"]
 #: As it is stored.
 DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
 #: As the API and pages show it.
@@ -107,6 +109,14 @@ class Attempt:
     forbidden: bool = False
     is_ours: bool = False
 
+    @property
+    def code(self) -> AttemptCode | None:
+        """Why it did not succeed; None if it did."""
+        if self.error is None:
+            return None
+        is_answered = self.status_code is not None and not 200 <= self.status_code < 300
+        return "bad_status" if is_answered else "no_response"
+
 
 @value_object
 class Delivery:
@@ -175,7 +185,7 @@ class UpdateWebhookBody(RequestModel):
     )
 
 
-class ReplayBody(RequestModel):
+class ReplayWebhookBody(RequestModel):
     """What is to be delivered again."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
@@ -241,7 +251,7 @@ class WebhookList(ResponseModel):
     next_cursor: NextCursor
 
 
-class RotatedSecretAnswer(ResponseModel):
+class RotatedWebhookSecretAnswer(ResponseModel):
     """The new signing secret, which is shown once, and until when the previous one also signs."""
 
     webhook_id: WebhookId
@@ -252,7 +262,7 @@ class RotatedSecretAnswer(ResponseModel):
     )
 
 
-class AttemptAnswer(ResponseModel):
+class WebhookAttemptAnswer(ResponseModel):
     """One HTTP call."""
 
     attempted_at: Time = Field(description="When it was made.")
@@ -260,26 +270,30 @@ class AttemptAnswer(ResponseModel):
     status_code: int | None = Field(
         description="HTTP status of the response; null if there was none.", examples=[200]
     )
-    error: str | None = Field(
-        description="Why it did not succeed, for people; null if it did.", examples=[None]
+    code: AttemptCode | None = Field(
+        description="Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was"
+        " no complete response, or no call. Null if it did.",
+        examples=[None],
     )
+    error: str | None = Field(description="The same for people.", examples=[None])
     answer: str | None = Field(
         description="The first 2 KiB of the response's body, as text; null if there was none.",
         examples=["ok"],
     )
 
     @classmethod
-    def of(cls, attempt: Attempt) -> "AttemptAnswer":
+    def of(cls, attempt: Attempt) -> "WebhookAttemptAnswer":
         return cls(
             attempted_at=to_rfc3339(attempt.started_at_ms),
             duration_seconds=attempt.duration_ms / 1000,
             status_code=attempt.status_code,
+            code=attempt.code,
             error=attempt.error,
             answer=attempt.answer or None,
         )
 
 
-class DeliveryAnswer(ResponseModel):
+class WebhookDeliveryAnswer(ResponseModel):
     """A delivery of an event to a webhook, with its attempts."""
 
     delivery_id: DeliveryId
@@ -298,10 +312,10 @@ class DeliveryAnswer(ResponseModel):
     finished_at: Time | None = Field(
         description="When it was delivered, failed or cancelled; null while it is queued."
     )
-    attempts: list[AttemptAnswer] = Field(description="Its attempts, the first one first.")
+    attempts: list[WebhookAttemptAnswer] = Field(description="Its attempts, the first one first.")
 
     @classmethod
-    def of(cls, delivery: Delivery, attempts: list[Attempt]) -> "DeliveryAnswer":
+    def of(cls, delivery: Delivery, attempts: list[Attempt]) -> "WebhookDeliveryAnswer":
         return cls(
             delivery_id=delivery.delivery_id,
             webhook_id=delivery.webhook_id,
@@ -311,18 +325,18 @@ class DeliveryAnswer(ResponseModel):
             created_at=to_rfc3339(delivery.created_at_ms),
             next_attempt_at=optional_rfc3339(delivery.next_attempt_at_ms),
             finished_at=optional_rfc3339(delivery.finished_at_ms),
-            attempts=[AttemptAnswer.of(attempt) for attempt in attempts],
+            attempts=[WebhookAttemptAnswer.of(attempt) for attempt in attempts],
         )
 
 
-class DeliveryList(ResponseModel):
+class WebhookDeliveryList(ResponseModel):
     """A page of the journal, newest first."""
 
-    data: list[DeliveryAnswer] = Field(description="The deliveries of this page.")
+    data: list[WebhookDeliveryAnswer] = Field(description="The deliveries of this page.")
     next_cursor: NextCursor
 
 
-class ReplayAnswer(ResponseModel):
+class WebhookReplayAnswer(ResponseModel):
     """A replay that has begun, in the background."""
 
     webhook_id: WebhookId

@@ -8,7 +8,7 @@ from msgsvc_core.jobs import BULK, Job, JobContext, JobQueue, JobSpec, NewJob
 from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_webhooks import journal, store
-from msgsvc_webhooks.models import DeliveryStatus, ReplayAnswer, ReplayBody, Webhook
+from msgsvc_webhooks.models import DeliveryStatus, ReplayWebhookBody, Webhook, WebhookReplayAnswer
 from msgsvc_webhooks.service import Webhooks, body_of, new_delivery
 
 REPLAY = "webhooks.replay"
@@ -31,8 +31,8 @@ class Replays:
         return JobSpec(REPLAY, self.replay)
 
     async def start(
-        self, tx: Tx, project_id: str, webhook_id: str, body: ReplayBody
-    ) -> ReplayAnswer:
+        self, tx: Tx, project_id: str, webhook_id: str, body: ReplayWebhookBody
+    ) -> WebhookReplayAnswer:
         """Has the events since `body.since` looked at, in the background.
 
         Raises `NotFound`; `Conflict` for a disabled webhook, and while another replay of it runs;
@@ -54,7 +54,7 @@ class Replays:
             raise Conflict("a replay of this webhook is under way; wait until it has ended")
         job = _job(webhook, body.since, now_ms, None, include_delivered=body.include_delivered)
         await self._jobs.enqueue(tx, job)
-        return ReplayAnswer(
+        return WebhookReplayAnswer(
             webhook_id=webhook_id,
             since=to_rfc3339(body.since),
             until=to_rfc3339(now_ms),

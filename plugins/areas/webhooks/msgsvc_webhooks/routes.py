@@ -7,18 +7,18 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
-    DeliveryAnswer,
     DeliveryId,
-    DeliveryList,
     DeliveryQuery,
     NewWebhookAnswer,
-    ReplayAnswer,
-    ReplayBody,
-    RotatedSecretAnswer,
+    ReplayWebhookBody,
+    RotatedWebhookSecretAnswer,
     UpdateWebhookBody,
     WebhookAnswer,
+    WebhookDeliveryAnswer,
+    WebhookDeliveryList,
     WebhookId,
     WebhookList,
+    WebhookReplayAnswer,
 )
 from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import Webhooks
@@ -92,10 +92,10 @@ async def delete_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
 )
 async def rotate_webhook_secret(
     ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
-) -> RotatedSecretAnswer:
+) -> RotatedWebhookSecretAnswer:
     """Rotates the signing secret; the new one is returned once. The previous one also signs for 24 hours."""
     secret, until_ms = await webhooks.rotate_secret(ctx.tx, ctx.project_id, webhook_id)
-    return RotatedSecretAnswer(
+    return RotatedWebhookSecretAnswer(
         webhook_id=webhook_id, secret=secret, previous_valid_until=to_rfc3339(until_ms)
     )
 
@@ -108,13 +108,13 @@ async def rotate_webhook_secret(
 )
 async def send_test_to_webhook(
     ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
-) -> DeliveryAnswer:
+) -> WebhookDeliveryAnswer:
     """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
     It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
     """
     delivery = await webhooks.send_test(ctx.tx, ctx.project_id, webhook_id)
-    return DeliveryAnswer.of(delivery, [])
+    return WebhookDeliveryAnswer.of(delivery, [])
 
 
 @router.post(
@@ -124,8 +124,8 @@ async def send_test_to_webhook(
     errors=(Conflict, NotFound),
 )
 async def replay_webhook(
-    ctx: Context, webhook_id: WebhookId, body: ReplayBody, replays: Replays
-) -> ReplayAnswer:
+    ctx: Context, webhook_id: WebhookId, body: ReplayWebhookBody, replays: Replays
+) -> WebhookReplayAnswer:
     """Redelivers events since a time that were not delivered.
 
     Events to which the webhook subscribes now and that had no delivery get one; deliveries that failed
@@ -138,12 +138,12 @@ async def replay_webhook(
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
 async def list_webhook_deliveries(
     ctx: Context, webhook_id: WebhookId, query: DeliveryQuery, webhooks: Webhooks
-) -> DeliveryList:
+) -> WebhookDeliveryList:
     """Lists the deliveries of a webhook, newest first, with every attempt and its response."""
     found = await webhooks.deliveries(ctx.tx, ctx.project_id, webhook_id, query)
     page, following = query.cut(found, lambda entry: entry[0].delivery_id)
-    return DeliveryList(
-        data=[DeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
+    return WebhookDeliveryList(
+        data=[WebhookDeliveryAnswer.of(delivery, attempts) for delivery, attempts in page],
         next_cursor=following,
     )
 
@@ -151,10 +151,10 @@ async def list_webhook_deliveries(
 @router.get("/v1/webhooks/deliveries/{delivery_id}", errors=(NotFound,))
 async def get_webhook_delivery(
     ctx: Context, delivery_id: DeliveryId, webhooks: Webhooks
-) -> DeliveryAnswer:
+) -> WebhookDeliveryAnswer:
     """Shows one delivery, with every attempt and its response."""
     delivery, attempts = await webhooks.delivery(ctx.tx, ctx.project_id, delivery_id)
-    return DeliveryAnswer.of(delivery, attempts)
+    return WebhookDeliveryAnswer.of(delivery, attempts)
 
 
 @router.post(
@@ -165,10 +165,10 @@ async def get_webhook_delivery(
 )
 async def redeliver_webhook_delivery(
     ctx: Context, delivery_id: DeliveryId, webhooks: Webhooks
-) -> DeliveryAnswer:
+) -> WebhookDeliveryAnswer:
     """Redelivers a delivery; one that waits for a retry is attempted at once.
 
     It has the same delivery id and body and a new signature, and starts the retry schedule again.
     """
     delivery, attempts = await webhooks.redeliver(ctx.tx, ctx.project_id, delivery_id)
-    return DeliveryAnswer.of(delivery, attempts)
+    return WebhookDeliveryAnswer.of(delivery, attempts)

@@ -32,6 +32,7 @@ async def test_journal_shows_a_delivery_and_its_attempt(
     assert attempt == {
         "attempted_at": "2026-01-15T12:00:00.000Z",
         "status_code": 201,
+        "code": None,
         "error": None,
         "answer": "thanks",
     }
@@ -110,3 +111,4 @@ async def test_a_secret_that_our_keys_do_not_open_is_a_failed_attempt_in_the_jou
     assert delivery["status"] == "queued"
     assert "rotate it" in delivery["attempts"][0]["error"]
     assert delivery["attempts"][0]["answer"] is None
+    assert delivery["attempts"][0]["code"] == "no_response"

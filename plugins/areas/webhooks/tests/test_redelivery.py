@@ -61,6 +61,7 @@ async def test_a_test_is_tried_once(service: Service, client: Any, add_webhook: 
 
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
     assert [attempt["answer"] for attempt in delivery["attempts"]] == ["broken"]
+    assert [attempt["code"] for attempt in delivery["attempts"]] == ["bad_status"]
 
 
 async def test_a_test_is_not_in_the_feed(service: Service, client: Any, add_webhook: Any):

@@ -411,7 +411,7 @@ class AsyncChannelsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.OwnChannel]:
+    ) -> AsyncPaginator[models.Channel]:
         """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`.
 
         Arguments:
@@ -428,7 +428,7 @@ class AsyncChannelsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.OwnChannel.from_data
+        decode = models.Channel.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def create(
@@ -439,7 +439,7 @@ class AsyncChannelsResource:
         settings: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.Channel:
         """Adds the project's own bot. With the name of a shared channel it replaces that channel.
 
         `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
@@ -466,14 +466,14 @@ class AsyncChannelsResource:
                 "settings": settings,
             }
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.Channel.from_data)
 
     async def get(
         self,
         key: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.Channel:
         """Shows one of the project's own channels, without its secrets.
 
         Arguments:
@@ -486,7 +486,7 @@ class AsyncChannelsResource:
             f"/v1/channels/{segment(key)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.Channel.from_data)
 
     async def update(
         self,
@@ -494,7 +494,7 @@ class AsyncChannelsResource:
         *,
         settings: Mapping[str, Any],
         timeout_s: float | None = None,
-    ) -> models.OwnChannel:
+    ) -> models.Channel:
         """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
         Calls in progress finish with the old settings; later calls use the new ones.
@@ -515,7 +515,7 @@ class AsyncChannelsResource:
                 "settings": settings,
             }
         )
-        return await self._caller.json(call, models.OwnChannel.from_data)
+        return await self._caller.json(call, models.Channel.from_data)
 
     async def delete(
         self,
@@ -578,7 +578,7 @@ class AsyncSubscribersResource:
         limit: int | None = None,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: str | None = None,
+        lang: Literal["en", "ru"] | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -931,7 +931,7 @@ class AsyncSubscribersResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.MiniApp:
+    ) -> models.MiniAppSubscription:
         """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
         Send the data that the page received from your own server: this endpoint verifies that the
@@ -963,14 +963,14 @@ class AsyncSubscribersResource:
                 "external_id": external_id,
             }
         )
-        return await self._caller.json(call, models.MiniApp.from_data)
+        return await self._caller.json(call, models.MiniAppSubscription.from_data)
 
     def export(
         self,
         *,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: str | None = None,
+        lang: Literal["en", "ru"] | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -1774,7 +1774,7 @@ class AsyncMessagesResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | NotGiven | None = NOT_GIVEN,
@@ -1787,7 +1787,7 @@ class AsyncMessagesResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Send:
+    ) -> models.QueuedMessage:
         """Queues a message to one subscriber.
 
         The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
@@ -1798,9 +1798,9 @@ class AsyncMessagesResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
-            route_id: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried
-                on its channels in their order, until one of them is reached. It remains one message,
-                with one outcome.
+            route: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on
+                its channels in their order, until one of them is reached. It remains one message, with
+                one outcome.
             template: Key of a template, in place of `text`, `format`, `media` and `buttons`.
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
                 without a default in the template are required.
@@ -1834,7 +1834,7 @@ class AsyncMessagesResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
-                "route_id": route_id,
+                "route": route,
                 "template": template,
                 "variables": variables,
                 "text": text,
@@ -1847,7 +1847,7 @@ class AsyncMessagesResource:
                 "metadata": metadata,
             }
         )
-        return await self._caller.json(call, models.Send.from_data)
+        return await self._caller.json(call, models.QueuedMessage.from_data)
 
     def list(
         self,
@@ -2215,10 +2215,10 @@ class AsyncTemplatesResource:
         key: str,
         *,
         variables: Mapping[str, str | float | bool] | NotGiven = NOT_GIVEN,
-        lang: str | NotGiven | None = NOT_GIVEN,
+        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Preview:
+    ) -> models.TemplatePreview:
         """Renders the template in each language or one, and lists what channels would reject.
 
         Arguments:
@@ -2241,7 +2241,7 @@ class AsyncTemplatesResource:
                 "lang": lang,
             }
         )
-        return await self._caller.json(call, models.Preview.from_data)
+        return await self._caller.json(call, models.TemplatePreview.from_data)
 
 
 class AsyncRoutesResource:
@@ -2520,7 +2520,7 @@ class AsyncEventsResource(AsyncEventFeed):
         properties: Mapping[str, Any] | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Track:
+    ) -> models.TrackedEvent:
         """Reports something a subscriber did; it is emitted as the event `event.tracked`.
 
         Arguments:
@@ -2551,7 +2551,7 @@ class AsyncEventsResource(AsyncEventFeed):
                 "properties": properties,
             }
         )
-        return await self._caller.json(call, models.Track.from_data)
+        return await self._caller.json(call, models.TrackedEvent.from_data)
 
 
 class AsyncMembersResource:
@@ -3040,7 +3040,7 @@ class AsyncAuthResource:
         | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Verify:
+    ) -> models.VerifiedSignIn:
         """Exchanges a code for the person who signed in. Works once; call it from your server.
 
         Arguments:
@@ -3065,7 +3065,7 @@ class AsyncAuthResource:
                 "must_prove": must_prove,
             }
         )
-        return await self._caller.json(call, models.Verify.from_data)
+        return await self._caller.json(call, models.VerifiedSignIn.from_data)
 
 
 class AsyncBillingLedgerResource:
@@ -3173,7 +3173,7 @@ class AsyncBroadcastsRecipientsResource:
         | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Recipient]:
+    ) -> AsyncPaginator[models.BroadcastRecipient]:
         """Lists the recipients of a broadcast and the outcome for each.
 
         The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers
@@ -3199,7 +3199,7 @@ class AsyncBroadcastsRecipientsResource:
                 "reason": reason,
             },
         )
-        decode = models.Recipient.from_data
+        decode = models.BroadcastRecipient.from_data
         return AsyncPaginator(self._caller, call, decode)
 
 
@@ -3225,9 +3225,9 @@ class AsyncBroadcastsResource:
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         name: str | NotGiven | None = NOT_GIVEN,
-        variants: Sequence[bodies.BroadcastVariant] | NotGiven | None = NOT_GIVEN,
-        experiment: bodies.BroadcastExperiment | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        variants: Sequence[bodies.BroadcastVariantBody] | NotGiven | None = NOT_GIVEN,
+        experiment: bodies.BroadcastExperimentBody | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -3265,7 +3265,7 @@ class AsyncBroadcastsResource:
                 buttons.
             experiment: How `variants` are compared; the defaults if it is left out.
             audience: Who gets it.
-            route_id: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
+            route: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
                 person then, who gets one message: by the first channel of the route that works. Goes
                 with any filters of `audience` but `channels`.
             send_at: When it starts; left out: at once. A time in the past is refused.
@@ -3299,7 +3299,7 @@ class AsyncBroadcastsResource:
                 "variants": variants,
                 "experiment": experiment,
                 "audience": audience,
-                "route_id": route_id,
+                "route": route,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
                 "dry_run": dry_run,
@@ -3352,7 +3352,7 @@ class AsyncBroadcastsResource:
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Send:
+    ) -> models.QueuedMessage:
         """Sends the message of a broadcast to one subscriber, to see it before all others do.
 
         It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is
@@ -3399,7 +3399,7 @@ class AsyncBroadcastsResource:
                 "subscriber_id": subscriber_id,
             }
         )
-        return await self._caller.json(call, models.Send.from_data)
+        return await self._caller.json(call, models.QueuedMessage.from_data)
 
     async def get(
         self,
@@ -5583,7 +5583,7 @@ class AsyncOidcClientsSecretsResource:
         limit: int | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.SecretEntry]:
+    ) -> AsyncPaginator[models.OidcClientSecret]:
         """Lists the valid secrets of a client, newest first, without their texts.
 
         Arguments:
@@ -5601,7 +5601,7 @@ class AsyncOidcClientsSecretsResource:
                 "cursor": cursor,
             },
         )
-        decode = models.SecretEntry.from_data
+        decode = models.OidcClientSecret.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def rotate(
@@ -5610,7 +5610,7 @@ class AsyncOidcClientsSecretsResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Secret:
+    ) -> models.NewOidcClientSecret:
         """Makes a new secret. The previous one stays valid for some days, so that it can be replaced.
 
         Arguments:
@@ -5625,7 +5625,7 @@ class AsyncOidcClientsSecretsResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Secret.from_data)
+        return await self._caller.json(call, models.NewOidcClientSecret.from_data)
 
     async def delete(
         self,
@@ -6036,21 +6036,21 @@ class AsyncOtpResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.SendOtp:
+    ) -> models.SentOtp:
         """Sends a code to a subscriber, or to an address; it replaces the previous one of the same
         purpose.
 
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
 
-        With `route_id` the same code goes to the first channel of the route that reaches the person.
-        It goes
-        to the next one at once if that fails, or once `within_seconds` of the step are over without
-        the code.
+        With `route` the same code goes to the first channel of the route that reaches the person, at
+        once to the
+        next one if that fails, and to the next one too if the code was not given within the step's
+        `within_seconds`.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -6071,7 +6071,7 @@ class AsyncOtpResource:
                 to be on.
             address: Email address or phone number instead, on the `channel` where people are known by
                 one. Whoever is not known there is added and gets no other messages.
-            route_id: Id of a route: the same code is sent by its steps one after another, until it is
+            route: Id of a route: the same code is sent by its steps one after another, until it is
                 given. In place of `channel` and `address`.
             return_url: With it the answer has the `url` of a page that asks for the code, and leads
                 back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
@@ -6098,11 +6098,11 @@ class AsyncOtpResource:
                 "external_id": external_id,
                 "channel": channel,
                 "address": address,
-                "route_id": route_id,
+                "route": route,
                 "return_url": return_url,
             }
         )
-        return await self._caller.json(call, models.SendOtp.from_data)
+        return await self._caller.json(call, models.SentOtp.from_data)
 
     async def result(
         self,
@@ -6110,7 +6110,7 @@ class AsyncOtpResource:
         result: str,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtp:
+    ) -> models.VerifiedOtp:
         """Exchanges the result of a hosted page for the person who entered the code; works once.
 
         Compare `otp_id` with that in the person's session at your site: it is the one that
@@ -6132,7 +6132,7 @@ class AsyncOtpResource:
                 "result": result,
             }
         )
-        return await self._caller.json(call, models.VerifyOtp.from_data)
+        return await self._caller.json(call, models.VerifiedOtp.from_data)
 
     async def request(
         self,
@@ -6145,7 +6145,7 @@ class AsyncOtpResource:
         channel: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RequestOtp:
+    ) -> models.RequestedOtp:
         """Creates a link that subscribes the first person to open it, and sends them a code.
 
         The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who
@@ -6179,7 +6179,7 @@ class AsyncOtpResource:
                 "channel": channel,
             }
         )
-        return await self._caller.json(call, models.RequestOtp.from_data)
+        return await self._caller.json(call, models.RequestedOtp.from_data)
 
     async def verify(
         self,
@@ -6192,7 +6192,7 @@ class AsyncOtpResource:
         purpose: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.VerifyOtp:
+    ) -> models.VerifiedOtp:
         """Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server.
 
         Arguments:
@@ -6225,7 +6225,7 @@ class AsyncOtpResource:
                 "code": code,
             }
         )
-        return await self._caller.json(call, models.VerifyOtp.from_data)
+        return await self._caller.json(call, models.VerifiedOtp.from_data)
 
     async def get(
         self,
@@ -6272,7 +6272,7 @@ class AsyncScheduledResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -6302,7 +6302,7 @@ class AsyncScheduledResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
@@ -6334,7 +6334,7 @@ class AsyncScheduledResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route_id": route_id,
+                "route": route,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -6404,7 +6404,7 @@ class AsyncScheduledResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         send_at: str | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -6424,8 +6424,8 @@ class AsyncScheduledResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
-                or each subscriber of the audience.
+            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
+                each subscriber of the audience.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
@@ -6449,7 +6449,7 @@ class AsyncScheduledResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route_id": route_id,
+                "route": route,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -6503,7 +6503,7 @@ class AsyncRecurringResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven | None = NOT_GIVEN,
         every: bodies.EveryBody | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -6538,7 +6538,7 @@ class AsyncRecurringResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,
@@ -6576,7 +6576,7 @@ class AsyncRecurringResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route_id": route_id,
+                "route": route,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6650,7 +6650,7 @@ class AsyncRecurringResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route_id: str | NotGiven | None = NOT_GIVEN,
+        route: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven = NOT_GIVEN,
         every: bodies.EveryBody | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -6674,8 +6674,8 @@ class AsyncRecurringResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
-                or each subscriber of the audience.
+            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
+                each subscriber of the audience.
             cron: Replaces `every`; a cron expression of five fields.
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
                 ahead.
@@ -6703,7 +6703,7 @@ class AsyncRecurringResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route_id": route_id,
+                "route": route,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6799,7 +6799,7 @@ class AsyncWebhooksDeliveriesResource:
         event: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> AsyncPaginator[models.Delivery]:
+    ) -> AsyncPaginator[models.WebhookDelivery]:
         """Lists the deliveries of a webhook, newest first, with every attempt and its response.
 
         Arguments:
@@ -6821,7 +6821,7 @@ class AsyncWebhooksDeliveriesResource:
                 "event": event,
             },
         )
-        decode = models.Delivery.from_data
+        decode = models.WebhookDelivery.from_data
         return AsyncPaginator(self._caller, call, decode)
 
     async def get(
@@ -6829,7 +6829,7 @@ class AsyncWebhooksDeliveriesResource:
         delivery_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.WebhookDelivery:
         """Shows one delivery, with every attempt and its response.
 
         Arguments:
@@ -6843,7 +6843,7 @@ class AsyncWebhooksDeliveriesResource:
             f"/v1/webhooks/deliveries/{segment(delivery_id)}",
             timeout_s=timeout_s,
         )
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.WebhookDelivery.from_data)
 
     async def redeliver(
         self,
@@ -6851,7 +6851,7 @@ class AsyncWebhooksDeliveriesResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.WebhookDelivery:
         """Redelivers a delivery; one that waits for a retry is attempted at once.
 
         It has the same delivery id and body and a new signature, and starts the retry schedule again.
@@ -6869,7 +6869,7 @@ class AsyncWebhooksDeliveriesResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.WebhookDelivery.from_data)
 
 
 class AsyncWebhooksResource:
@@ -7022,7 +7022,7 @@ class AsyncWebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.RotatedSecret:
+    ) -> models.RotatedWebhookSecret:
         """Rotates the signing secret; the new one is returned once. The previous one also signs for 24
         hours.
 
@@ -7038,7 +7038,7 @@ class AsyncWebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.RotatedSecret.from_data)
+        return await self._caller.json(call, models.RotatedWebhookSecret.from_data)
 
     async def send_test(
         self,
@@ -7046,7 +7046,7 @@ class AsyncWebhooksResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Delivery:
+    ) -> models.WebhookDelivery:
         """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
         It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
@@ -7063,7 +7063,7 @@ class AsyncWebhooksResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return await self._caller.json(call, models.Delivery.from_data)
+        return await self._caller.json(call, models.WebhookDelivery.from_data)
 
     async def replay(
         self,
@@ -7073,7 +7073,7 @@ class AsyncWebhooksResource:
         include_delivered: bool | NotGiven = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Replay:
+    ) -> models.WebhookReplay:
         """Redelivers events since a time that were not delivered.
 
         Events to which the webhook subscribes now and that had no delivery get one; deliveries that
@@ -7102,7 +7102,7 @@ class AsyncWebhooksResource:
                 "include_delivered": include_delivered,
             }
         )
-        return await self._caller.json(call, models.Replay.from_data)
+        return await self._caller.json(call, models.WebhookReplay.from_data)
 
 
 class AsyncResources:

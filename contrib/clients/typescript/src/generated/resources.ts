@@ -10,44 +10,49 @@ import type {
   AddMemberBody,
   AddSubscriberBody,
   Agent,
+  AgentList,
+  AssignBody,
   Batch,
-  BatchBody,
   BatchStatus,
   Billing,
   BlockBody,
   Blocked,
   Branding,
-  BrandingBody,
   Broadcast,
   BroadcastAccepted,
-  BroadcastBody,
   BroadcastChannels,
-  BroadcastTestBody,
+  BroadcastRecipient,
   BroadcastVariants,
   BulkAction,
   BulkActionBody,
   CannedAnswer,
+  Channel,
   ChannelCheck,
   ChannelRequest,
+  ChooseWinnerBody,
   ConfirmBody,
-  ConsentBody,
+  CreateBroadcastBody,
   CreateCannedBody,
   CreateChannelBody,
   CreateChannelRequestBody,
   CreateDripBody,
   CreateFormBody,
   CreateGatewayBody,
+  CreateLinkBody,
   CreateOidcClientBody,
   CreatePermissionBody,
+  CreateRegistrationTokenBody,
   CreateRouteBody,
+  CreateSessionBody,
+  CreateStaticLinkBody,
+  CreateTagBody,
   CreateTemplateBody,
   CreateWebhookBody,
   CustomerReplyBody,
   Days,
-  Delivery,
   DeskSettings,
   Drip,
-  EditBody,
+  EditMessageBody,
   EnrollBody,
   Enrollment,
   Entry,
@@ -57,103 +62,105 @@ import type {
   GatewayMessage,
   GatewayUrl,
   Hours,
+  HoursBody,
   Import,
   Link,
-  LinkBody,
+  LinkMemberBody,
   Member,
-  MemberLinkBody,
   MergeBody,
   MergePeopleBody,
   Message,
-  MiniApp,
-  MiniAppBody,
+  MiniAppSubscription,
   NewGateway,
   NewOidcClient,
+  NewOidcClientSecret,
   NewRegistrationToken,
   NewWebhook,
   OidcClient,
+  OidcClientSecret,
   OpenTicketBody,
   Otp,
-  OtpResultBody,
-  OwnChannel,
   Permission,
   Person,
   PersonalData,
-  Preview,
-  PreviewBody,
+  PreviewTemplateBody,
+  PriorityBody,
   Project,
-  ProjectBody,
   ProjectTag,
+  QueuedMessage,
   Reason,
-  Recipient,
   Recurring,
   RecurringBody,
   RegistrationToken,
-  RegistrationTokenBody,
-  Replay,
-  ReplayBody,
+  ReplayWebhookBody,
   Reply,
   ReplyBody,
-  RequestOtp,
   RequestOtpBody,
-  RotatedSecret,
+  RequestedOtp,
+  RotatedWebhookSecret,
   Route,
   Scheduled,
   ScheduledBody,
-  Secret,
-  SecretEntry,
-  Send,
+  SendBatchBody,
   SendBody,
-  SendOtp,
+  SendBroadcastTestBody,
   SendOtpBody,
+  SentOtp,
   Session,
-  SessionBody,
   SessionStatus,
+  SetPersonConsentBody,
   ShelvedItem,
   SkippedReason,
   Sla,
+  SlaBody,
+  SnoozeBody,
   SplitPersonBody,
   StaticLink,
-  StaticLinkBody,
-  StaticLinkChange,
   Stats,
+  StatusBody,
   Submission,
+  SubscribeInMiniAppBody,
   Subscriber,
-  TagBody,
+  TakeOtpResultBody,
   Taken,
   Template,
+  TemplatePreview,
   Ticket,
+  TicketBulkAction,
   TicketBulkActionBody,
-  TicketEntry,
-  Track,
-  TrackBody,
+  TicketTagsBody,
+  TrackEventBody,
+  TrackedEvent,
   UpdateAgentBody,
+  UpdateBrandingBody,
   UpdateCannedBody,
   UpdateChannelBody,
   UpdateDeskSettingsBody,
   UpdateDripBody,
   UpdateFormBody,
   UpdateGatewayBody,
-  UpdateHoursBody,
   UpdateMemberBody,
   UpdateOidcClientBody,
   UpdatePermissionBody,
+  UpdateProjectBody,
   UpdateRecurringBody,
   UpdateRouteBody,
   UpdateScheduledBody,
-  UpdateSlaBody,
+  UpdateStaticLinkBody,
   UpdateSubscriberBody,
+  UpdateTagBody,
   UpdateTemplateBody,
-  UpdateTicketBody,
   UpdateWebhookBody,
-  Verify,
+  VerifiedOtp,
+  VerifiedSignIn,
   VerifyBody,
-  VerifyOtp,
   VerifyOtpBody,
   ViewBody,
-  Viewer,
+  ViewerList,
   Webhook,
-  WinnerBody,
+  WebhookDelivery,
+  WebhookReplay,
+  WholeTicket,
 } from "./types.js";
 
 /** The query of `channels.list`. */
@@ -533,8 +540,8 @@ export interface GetTicketStatsQuery {
   since?: string | null | undefined;
 }
 
-/** The query of `tickets.messages.list`. */
-export interface ListTicketMessagesQuery {
+/** The query of `tickets.get`. */
+export interface GetTicketQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -559,22 +566,6 @@ export interface ListCannedAnswersQuery {
 
 /** The query of `tickets.blocklist.list`. */
 export interface ListBlockedCustomersQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-}
-
-/** The query of `tickets.agents.list`. */
-export interface ListTicketAgentsQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-}
-
-/** The query of `tickets.viewers.list`. */
-export interface ListTicketViewersQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -622,7 +613,7 @@ export interface ListRecurringQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only messages with this status. */
-  status?: "active" | "paused" | "completed" | "cancelled" | null | undefined;
+  status?: "active" | "paused" | "ended" | "cancelled" | null | undefined;
 }
 
 /** The query of `webhooks.list`. */
@@ -667,7 +658,7 @@ export class ProjectBrandingResource extends Resource {
    * `PATCH /v1/project/branding`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   update(
-    body: BrandingBody = {},
+    body: UpdateBrandingBody = {},
     options?: RequestOptions,
   ): Promise<Branding> {
     const call = {
@@ -741,7 +732,7 @@ export class ProjectResource extends Resource {
    * `PATCH /v1/project`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   update(
-    body: ProjectBody = {},
+    body: UpdateProjectBody = {},
     options?: RequestOptions,
   ): Promise<Project> {
     const call = {
@@ -923,13 +914,13 @@ export class ChannelsResource extends Resource {
   list(
     query: ListChannelsQuery = {},
     options?: RequestOptions,
-  ): Paginator<OwnChannel> {
+  ): Paginator<Channel> {
     const call = {
       method: "GET",
       path: "/v1/channels",
       query,
     };
-    return this.transport.list<OwnChannel>(call, options);
+    return this.transport.list<Channel>(call, options);
   }
 
   /**
@@ -941,14 +932,14 @@ export class ChannelsResource extends Resource {
   create(
     body: CreateChannelBody,
     options?: PostOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<Channel> {
     const call = {
       method: "POST",
       path: "/v1/channels",
       body,
       keyed: true,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<Channel>(call, options);
   }
 
   /**
@@ -959,12 +950,12 @@ export class ChannelsResource extends Resource {
   get(
     key: string,
     options?: RequestOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<Channel> {
     const call = {
       method: "GET",
       path: `/v1/channels/${segment(key, "key")}`,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<Channel>(call, options);
   }
 
   /**
@@ -976,13 +967,13 @@ export class ChannelsResource extends Resource {
     key: string,
     body: UpdateChannelBody,
     options?: RequestOptions,
-  ): Promise<OwnChannel> {
+  ): Promise<Channel> {
     const call = {
       method: "PATCH",
       path: `/v1/channels/${segment(key, "key")}`,
       body,
     };
-    return this.transport.json<OwnChannel>(call, options);
+    return this.transport.json<Channel>(call, options);
   }
 
   /**
@@ -1123,7 +1114,7 @@ export class SubscribersResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   createLink(
-    body: LinkBody = {},
+    body: CreateLinkBody = {},
     options?: PostOptions,
   ): Promise<Link> {
     const call = {
@@ -1234,16 +1225,16 @@ export class SubscribersResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   subscribeInMiniApp(
-    body: MiniAppBody,
+    body: SubscribeInMiniAppBody,
     options?: PostOptions,
-  ): Promise<MiniApp> {
+  ): Promise<MiniAppSubscription> {
     const call = {
       method: "POST",
       path: "/v1/subscribers/mini-app",
       body,
       keyed: true,
     };
-    return this.transport.json<MiniApp>(call, options);
+    return this.transport.json<MiniAppSubscription>(call, options);
   }
 
   /**
@@ -1383,7 +1374,7 @@ export class TagsResource extends Resource {
    * `payload_too_large`, `too_early`.
    */
   create(
-    body: TagBody,
+    body: CreateTagBody,
     options?: PostOptions,
   ): Promise<ProjectTag> {
     const call = {
@@ -1418,7 +1409,7 @@ export class TagsResource extends Resource {
    */
   rename(
     key: string,
-    body: TagBody,
+    body: UpdateTagBody,
     options?: RequestOptions,
   ): Promise<ProjectTag> {
     const call = {
@@ -1579,7 +1570,7 @@ export class PeopleResource extends Resource {
    * `subscriber_not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   setConsent(
-    body: ConsentBody,
+    body: SetPersonConsentBody,
     options?: PostOptions,
   ): Promise<Person> {
     const call = {
@@ -1754,14 +1745,14 @@ export class MessagesResource extends Resource {
   send(
     body: SendBody = {},
     options?: PostOptions,
-  ): Promise<Send> {
+  ): Promise<QueuedMessage> {
     const call = {
       method: "POST",
       path: "/v1/send",
       body,
       keyed: true,
     };
-    return this.transport.json<Send>(call, options);
+    return this.transport.json<QueuedMessage>(call, options);
   }
 
   /**
@@ -1824,7 +1815,7 @@ export class MessagesResource extends Resource {
    */
   edit(
     messageId: string,
-    body: EditBody = {},
+    body: EditMessageBody = {},
     options?: PostOptions,
   ): Promise<Message> {
     const call = {
@@ -1845,7 +1836,7 @@ export class MessagesResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   sendBatch(
-    body: BatchBody,
+    body: SendBatchBody,
     options?: PostOptions,
   ): Promise<Batch> {
     const call = {
@@ -1971,16 +1962,16 @@ export class TemplatesResource extends Resource {
    */
   preview(
     key: string,
-    body: PreviewBody = {},
+    body: PreviewTemplateBody = {},
     options?: PostOptions,
-  ): Promise<Preview> {
+  ): Promise<TemplatePreview> {
     const call = {
       method: "POST",
       path: `/v1/templates/${segment(key, "key")}/preview`,
       body,
       keyed: true,
     };
-    return this.transport.json<Preview>(call, options);
+    return this.transport.json<TemplatePreview>(call, options);
   }
 }
 
@@ -2163,16 +2154,16 @@ export class EventsResource extends EventFollowing {
    * `too_early`.
    */
   track(
-    body: TrackBody,
+    body: TrackEventBody,
     options?: PostOptions,
-  ): Promise<Track> {
+  ): Promise<TrackedEvent> {
     const call = {
       method: "POST",
       path: "/v1/events",
       body,
       keyed: true,
     };
-    return this.transport.json<Track>(call, options);
+    return this.transport.json<TrackedEvent>(call, options);
   }
 }
 
@@ -2279,7 +2270,7 @@ export class MembersResource extends Resource {
    */
   createLink(
     memberId: string,
-    body: MemberLinkBody = {},
+    body: LinkMemberBody = {},
     options?: PostOptions,
   ): Promise<Link> {
     const call = {
@@ -2322,7 +2313,7 @@ export class AuthSessionsResource extends SessionWaiting {
    * `payload_too_large`, `too_early`.
    */
   create(
-    body: SessionBody = {},
+    body: CreateSessionBody = {},
     options?: PostOptions,
   ): Promise<Session> {
     const call = {
@@ -2381,7 +2372,7 @@ export class AuthLinksResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: StaticLinkBody,
+    body: CreateStaticLinkBody,
     options?: PostOptions,
   ): Promise<StaticLink> {
     const call = {
@@ -2417,7 +2408,7 @@ export class AuthLinksResource extends Resource {
    */
   update(
     key: string,
-    body: StaticLinkChange = {},
+    body: UpdateStaticLinkBody = {},
     options?: RequestOptions,
   ): Promise<StaticLink> {
     const call = {
@@ -2465,14 +2456,14 @@ export class AuthResource extends Resource {
   verify(
     body: VerifyBody,
     options?: PostOptions,
-  ): Promise<Verify> {
+  ): Promise<VerifiedSignIn> {
     const call = {
       method: "POST",
       path: "/v1/auth/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<Verify>(call, options);
+    return this.transport.json<VerifiedSignIn>(call, options);
   }
 }
 
@@ -2548,13 +2539,13 @@ export class BroadcastsRecipientsResource extends Resource {
     jobId: string,
     query: ListBroadcastRecipientsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Recipient> {
+  ): Paginator<BroadcastRecipient> {
     const call = {
       method: "GET",
       path: `/v1/broadcast/${segment(jobId, "jobId")}/recipients`,
       query,
     };
-    return this.transport.list<Recipient>(call, options);
+    return this.transport.list<BroadcastRecipient>(call, options);
   }
 }
 
@@ -2579,7 +2570,7 @@ export class BroadcastsResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: BroadcastBody,
+    body: CreateBroadcastBody,
     options?: PostOptions,
   ): Promise<BroadcastAccepted> {
     const call = {
@@ -2616,16 +2607,16 @@ export class BroadcastsResource extends Resource {
    * `subscriber_not_found`, `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   test(
-    body: BroadcastTestBody,
+    body: SendBroadcastTestBody,
     options?: PostOptions,
-  ): Promise<Send> {
+  ): Promise<QueuedMessage> {
     const call = {
       method: "POST",
       path: "/v1/broadcast/test",
       body,
       keyed: true,
     };
-    return this.transport.json<Send>(call, options);
+    return this.transport.json<QueuedMessage>(call, options);
   }
 
   /**
@@ -2759,7 +2750,7 @@ export class BroadcastsResource extends Resource {
    */
   chooseWinner(
     jobId: string,
-    body: WinnerBody,
+    body: ChooseWinnerBody,
     options?: PostOptions,
   ): Promise<Broadcast> {
     const call = {
@@ -2928,7 +2919,7 @@ export class DripsResource extends Resource {
    * New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
    * the version they started. A new trigger, name or `reentry` takes effect at once.
    *
-   * `PATCH /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PUT /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
@@ -2937,7 +2928,7 @@ export class DripsResource extends Resource {
     options?: RequestOptions,
   ): Promise<Drip> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
       body,
     };
@@ -3058,7 +3049,7 @@ export class FormsSubmissionsResource extends Resource {
   }
 
   /**
-   * Shows a submission and the results of its rules.
+   * Shows a submission and the results of its routes.
    *
    * `GET /v1/forms/{form_id}/submissions/{submission_id}`. Codes of its own: `not_found`.
    */
@@ -3157,7 +3148,7 @@ export class FormsResource extends Resource {
   /**
    * People who already started, in the messenger or on a page, finish the version they started.
    *
-   * `PATCH /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
+   * `PUT /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
    * `not_found`, `subscriber_not_found`, `payload_too_large`.
    */
   update(
@@ -3166,7 +3157,7 @@ export class FormsResource extends Resource {
     options?: RequestOptions,
   ): Promise<Form> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: `/v1/forms/${segment(formId, "formId")}`,
       body,
     };
@@ -3315,27 +3306,6 @@ export class GatewaysResource extends Resource {
   }
 }
 
-/** `client.tickets.messages`. */
-export class TicketsMessagesResource extends Resource {
-  /**
-   * For a merged ticket, they are those of the ticket it was merged into.
-   *
-   * `GET /v1/tickets/{ticket_id}/messages`. Codes of its own: `bad_request`, `not_found`.
-   */
-  list(
-    ticketId: string,
-    query: ListTicketMessagesQuery = {},
-    options?: RequestOptions,
-  ): Paginator<TicketEntry> {
-    const call = {
-      method: "GET",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/messages`,
-      query,
-    };
-    return this.transport.list<TicketEntry>(call, options);
-  }
-}
-
 /** `client.tickets.cannedAnswers`. */
 export class TicketsCannedAnswersResource extends Resource {
   /**
@@ -3377,15 +3347,15 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Shows one canned answer, by its key.
    *
-   * `GET /v1/tickets/canned-answers/{key}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `not_found`.
    */
   get(
-    key: string,
+    cannedAnswer: string,
     options?: RequestOptions,
   ): Promise<CannedAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
     };
     return this.transport.json<CannedAnswer>(call, options);
   }
@@ -3393,17 +3363,17 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Changes a canned answer; omitted fields and messages already sent stay unchanged.
    *
-   * `PATCH /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `PUT /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    key: string,
+    cannedAnswer: string,
     body: UpdateCannedBody = {},
     options?: RequestOptions,
   ): Promise<CannedAnswer> {
     const call = {
-      method: "PATCH",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      method: "PUT",
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
       body,
     };
     return this.transport.json<CannedAnswer>(call, options);
@@ -3412,16 +3382,16 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Removes a canned answer.
    *
-   * `DELETE /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   delete(
-    key: string,
+    cannedAnswer: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
+      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -3486,20 +3456,16 @@ export class TicketsBlocklistResource extends Resource {
 /** `client.tickets.agents`. */
 export class TicketsAgentsResource extends Resource {
   /**
-   * Lists the members who answer customers, newest first, with the open tickets that each has.
+   * Lists the members who answer customers, oldest first, with the open tickets that each has.
    *
-   * `GET /v1/tickets/agents`. Codes of its own: `bad_request`.
+   * `GET /v1/tickets/agents`
    */
-  list(
-    query: ListTicketAgentsQuery = {},
-    options?: RequestOptions,
-  ): Paginator<Agent> {
+  list(options?: RequestOptions): Promise<AgentList> {
     const call = {
       method: "GET",
       path: "/v1/tickets/agents",
-      query,
     };
-    return this.transport.list<Agent>(call, options);
+    return this.transport.json<AgentList>(call, options);
   }
 
   /**
@@ -3524,25 +3490,23 @@ export class TicketsAgentsResource extends Resource {
 /** `client.tickets.viewers`. */
 export class TicketsViewersResource extends Resource {
   /**
-   * Lists who has the ticket open now, and who is writing, the newest member first.
+   * Shows who has the ticket open now, and who is writing.
    *
-   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `not_found`.
    */
   list(
     ticketId: string,
-    query: ListTicketViewersQuery = {},
     options?: RequestOptions,
-  ): Paginator<Viewer> {
+  ): Promise<ViewerList> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers`,
-      query,
     };
-    return this.transport.list<Viewer>(call, options);
+    return this.transport.json<ViewerList>(call, options);
   }
 
   /**
-   * Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+   * Returns everybody who has the ticket open, this member among them.
    *
    * `PUT /v1/tickets/{ticket_id}/viewers/{member_id}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
@@ -3552,19 +3516,18 @@ export class TicketsViewersResource extends Resource {
     memberId: string,
     body: ViewBody = {},
     options?: RequestOptions,
-  ): Promise<Viewer> {
+  ): Promise<ViewerList> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<Viewer>(call, options);
+    return this.transport.json<ViewerList>(call, options);
   }
 }
 
 /** `client.tickets`. */
 export class TicketsResource extends Resource {
-  readonly messages: TicketsMessagesResource;
   readonly cannedAnswers: TicketsCannedAnswersResource;
   readonly blocklist: TicketsBlocklistResource;
   readonly agents: TicketsAgentsResource;
@@ -3572,7 +3535,6 @@ export class TicketsResource extends Resource {
 
   constructor(transport: Transport) {
     super(transport);
-    this.messages = new TicketsMessagesResource(transport);
     this.cannedAnswers = new TicketsCannedAnswersResource(transport);
     this.blocklist = new TicketsBlocklistResource(transport);
     this.agents = new TicketsAgentsResource(transport);
@@ -3636,37 +3598,19 @@ export class TicketsResource extends Resource {
   /**
    * For a merged ticket, the ticket it was merged into is returned.
    *
-   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`.
    */
   get(
     ticketId: string,
+    query: GetTicketQuery = {},
     options?: RequestOptions,
-  ): Promise<Ticket> {
+  ): Promise<WholeTicket> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
+      query,
     };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next message
-   * within `reopen_days` reopens a closed one.
-   *
-   * `PATCH /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
-   */
-  update(
-    ticketId: string,
-    body: UpdateTicketBody = {},
-    options?: RequestOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "PATCH",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
-      body,
-    };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<WholeTicket>(call, options);
   }
 
   /**
@@ -3726,39 +3670,121 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Adds a tag to a ticket; its other tags stay.
+   * Assigns a ticket to a member who answers customers, or unassigns it.
    *
-   * `PUT /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
-   * `payload_too_large`.
+   * `POST /v1/tickets/{ticket_id}/assign`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
-  addTag(
+  assign(
     ticketId: string,
-    key: string,
-    options?: RequestOptions,
+    body: AssignBody,
+    options?: PostOptions,
   ): Promise<Ticket> {
     const call = {
-      method: "PUT",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/assign`,
+      body,
+      keyed: true,
     };
     return this.transport.json<Ticket>(call, options);
   }
 
   /**
-   * Removes a tag from a ticket, if present.
+   * Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
    *
-   * `DELETE /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
-   * `payload_too_large`.
+   * `POST /v1/tickets/{ticket_id}/status`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
-  removeTag(
+  setStatus(
     ticketId: string,
-    key: string,
-    options?: RequestOptions,
-  ): Promise<void> {
+    body: StatusBody,
+    options?: PostOptions,
+  ): Promise<Ticket> {
     const call = {
-      method: "DELETE",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/status`,
+      body,
+      keyed: true,
     };
-    return this.transport.json<void>(call, options);
+    return this.transport.json<Ticket>(call, options);
+  }
+
+  /**
+   * Sets the priority of a ticket.
+   *
+   * `POST /v1/tickets/{ticket_id}/priority`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  setPriority(
+    ticketId: string,
+    body: PriorityBody,
+    options?: PostOptions,
+  ): Promise<Ticket> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/priority`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<Ticket>(call, options);
+  }
+
+  /**
+   * Replaces the tags of a ticket.
+   *
+   * `POST /v1/tickets/{ticket_id}/tags`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  setTags(
+    ticketId: string,
+    body: TicketTagsBody,
+    options?: PostOptions,
+  ): Promise<Ticket> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<Ticket>(call, options);
+  }
+
+  /**
+   * Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
+   *
+   * `POST /v1/tickets/{ticket_id}/snooze`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  snooze(
+    ticketId: string,
+    body: SnoozeBody,
+    options?: PostOptions,
+  ): Promise<Ticket> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/snooze`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<Ticket>(call, options);
+  }
+
+  /**
+   * Closes a ticket. The customer's next message within `reopen_days` reopens it.
+   *
+   * `POST /v1/tickets/{ticket_id}/close`. Codes of its own: `bad_request`, `not_found`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  close(
+    ticketId: string,
+    options?: PostOptions,
+  ): Promise<Ticket> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/close`,
+      keyed: true,
+    };
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3791,14 +3817,14 @@ export class TicketsResource extends Resource {
   startBulkAction(
     body: TicketBulkActionBody,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "POST",
       path: "/v1/tickets/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3809,47 +3835,47 @@ export class TicketsResource extends Resource {
   listBulkActions(
     query: ListTicketBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<BulkAction> {
+  ): Paginator<TicketBulkAction> {
     const call = {
       method: "GET",
       path: "/v1/tickets/bulk-actions",
       query,
     };
-    return this.transport.list<BulkAction>(call, options);
+    return this.transport.list<TicketBulkAction>(call, options);
   }
 
   /**
    * Shows the progress of a bulk action on tickets.
    *
-   * `GET /v1/tickets/bulk-actions/{bulk_action_id}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/bulk-actions/{ticket_bulk_action_id}`. Codes of its own: `not_found`.
    */
   getBulkAction(
-    bulkActionId: string,
+    ticketBulkActionId: string,
     options?: RequestOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}`,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
    * Ends a bulk action on tickets where it is. What is done stays done.
    *
-   * `POST /v1/tickets/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`, `not_found`,
-   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `POST /v1/tickets/bulk-actions/{ticket_bulk_action_id}/cancel`. Codes of its own: `bad_request`,
+   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   cancelBulkAction(
-    bulkActionId: string,
+    ticketBulkActionId: string,
     options?: PostOptions,
-  ): Promise<BulkAction> {
+  ): Promise<TicketBulkAction> {
     const call = {
       method: "POST",
-      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<BulkAction>(call, options);
+    return this.transport.json<TicketBulkAction>(call, options);
   }
 
   /**
@@ -3866,16 +3892,16 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Changes the project's helpdesk settings; omitted ones stay unchanged.
+   * Replaces the project's helpdesk settings; omitted ones get their defaults.
    *
-   * `PATCH /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateSettings(
     body: UpdateDeskSettingsBody = {},
     options?: RequestOptions,
   ): Promise<DeskSettings> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/settings",
       body,
     };
@@ -3896,16 +3922,16 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Changes the project's business hours; omitted fields stay unchanged.
+   * Replaces the project's business hours; omitted fields get their defaults.
    *
-   * `PATCH /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateHours(
-    body: UpdateHoursBody = {},
+    body: HoursBody = {},
     options?: RequestOptions,
   ): Promise<Hours> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/hours",
       body,
     };
@@ -3928,14 +3954,14 @@ export class TicketsResource extends Resource {
   /**
    * Tickets that are not closed follow soon. A target that they did not have counts from then on.
    *
-   * `PATCH /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PUT /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateServiceLevels(
-    body: UpdateSlaBody = {},
+    body: SlaBody = {},
     options?: RequestOptions,
   ): Promise<Sla> {
     const call = {
-      method: "PATCH",
+      method: "PUT",
       path: "/v1/tickets/sla",
       body,
     };
@@ -3954,13 +3980,13 @@ export class OidcClientsSecretsResource extends Resource {
     clientId: string,
     query: ListOidcClientSecretsQuery = {},
     options?: RequestOptions,
-  ): Paginator<SecretEntry> {
+  ): Paginator<OidcClientSecret> {
     const call = {
       method: "GET",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
       query,
     };
-    return this.transport.list<SecretEntry>(call, options);
+    return this.transport.list<OidcClientSecret>(call, options);
   }
 
   /**
@@ -3972,14 +3998,14 @@ export class OidcClientsSecretsResource extends Resource {
   rotate(
     clientId: string,
     options?: PostOptions,
-  ): Promise<Secret> {
+  ): Promise<NewOidcClientSecret> {
     const call = {
       method: "POST",
       path: `/v1/oidc/clients/${segment(clientId, "clientId")}/secrets`,
       keyed: true,
       secrets: ["client_secret"],
     };
-    return this.transport.json<Secret>(call, options);
+    return this.transport.json<NewOidcClientSecret>(call, options);
   }
 
   /**
@@ -4125,7 +4151,7 @@ export class OidcRegistrationTokensResource extends Resource {
    * `payload_too_large`, `too_early`.
    */
   create(
-    body: RegistrationTokenBody,
+    body: CreateRegistrationTokenBody,
     options?: PostOptions,
   ): Promise<NewRegistrationToken> {
     const call = {
@@ -4188,14 +4214,14 @@ export class OtpResource extends Resource {
   send(
     body: SendOtpBody = {},
     options?: PostOptions,
-  ): Promise<SendOtp> {
+  ): Promise<SentOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/send",
       body,
       keyed: true,
     };
-    return this.transport.json<SendOtp>(call, options);
+    return this.transport.json<SentOtp>(call, options);
   }
 
   /**
@@ -4206,16 +4232,16 @@ export class OtpResource extends Resource {
    * `payload_too_large`, `too_early`.
    */
   result(
-    body: OtpResultBody,
+    body: TakeOtpResultBody,
     options?: PostOptions,
-  ): Promise<VerifyOtp> {
+  ): Promise<VerifiedOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/result",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtp>(call, options);
+    return this.transport.json<VerifiedOtp>(call, options);
   }
 
   /**
@@ -4227,14 +4253,14 @@ export class OtpResource extends Resource {
   request(
     body: RequestOtpBody = {},
     options?: PostOptions,
-  ): Promise<RequestOtp> {
+  ): Promise<RequestedOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/request",
       body,
       keyed: true,
     };
-    return this.transport.json<RequestOtp>(call, options);
+    return this.transport.json<RequestedOtp>(call, options);
   }
 
   /**
@@ -4247,14 +4273,14 @@ export class OtpResource extends Resource {
   verify(
     body: VerifyOtpBody,
     options?: PostOptions,
-  ): Promise<VerifyOtp> {
+  ): Promise<VerifiedOtp> {
     const call = {
       method: "POST",
       path: "/v1/otp/verify",
       body,
       keyed: true,
     };
-    return this.transport.json<VerifyOtp>(call, options);
+    return this.transport.json<VerifiedOtp>(call, options);
   }
 
   /**
@@ -4352,19 +4378,18 @@ export class ScheduledResource extends Resource {
   /**
    * Cancels one that is still scheduled.
    *
-   * `POST /v1/scheduled/{scheduled_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `DELETE /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
    */
   cancel(
     scheduledId: string,
-    options?: PostOptions,
-  ): Promise<Scheduled> {
+    options?: RequestOptions,
+  ): Promise<void> {
     const call = {
-      method: "POST",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}/cancel`,
-      keyed: true,
+      method: "DELETE",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
     };
-    return this.transport.json<Scheduled>(call, options);
+    return this.transport.json<void>(call, options);
   }
 }
 
@@ -4444,6 +4469,23 @@ export class RecurringResource extends Resource {
   }
 
   /**
+   * Cancels it. Messages already queued are still sent.
+   *
+   * `DELETE /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  cancel(
+    recurringId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+
+  /**
    * Pauses it. Runs due meanwhile are skipped.
    *
    * `POST /v1/recurring/{recurring_id}/pause`. Codes of its own: `bad_request`, `not_found`, `conflict`,
@@ -4478,24 +4520,6 @@ export class RecurringResource extends Resource {
     };
     return this.transport.json<Recurring>(call, options);
   }
-
-  /**
-   * Cancels it. Messages already queued are still sent.
-   *
-   * `POST /v1/recurring/{recurring_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  cancel(
-    recurringId: string,
-    options?: PostOptions,
-  ): Promise<Recurring> {
-    const call = {
-      method: "POST",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}/cancel`,
-      keyed: true,
-    };
-    return this.transport.json<Recurring>(call, options);
-  }
 }
 
 /** `client.webhooks.deliveries`. */
@@ -4509,13 +4533,13 @@ export class WebhooksDeliveriesResource extends Resource {
     webhookId: string,
     query: ListWebhookDeliveriesQuery = {},
     options?: RequestOptions,
-  ): Paginator<Delivery> {
+  ): Paginator<WebhookDelivery> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/deliveries`,
       query,
     };
-    return this.transport.list<Delivery>(call, options);
+    return this.transport.list<WebhookDelivery>(call, options);
   }
 
   /**
@@ -4526,12 +4550,12 @@ export class WebhooksDeliveriesResource extends Resource {
   get(
     deliveryId: string,
     options?: RequestOptions,
-  ): Promise<Delivery> {
+  ): Promise<WebhookDelivery> {
     const call = {
       method: "GET",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}`,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<WebhookDelivery>(call, options);
   }
 
   /**
@@ -4543,13 +4567,13 @@ export class WebhooksDeliveriesResource extends Resource {
   redeliver(
     deliveryId: string,
     options?: PostOptions,
-  ): Promise<Delivery> {
+  ): Promise<WebhookDelivery> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}/redeliver`,
       keyed: true,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<WebhookDelivery>(call, options);
   }
 }
 
@@ -4659,14 +4683,14 @@ export class WebhooksResource extends Resource {
   rotateSecret(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<RotatedSecret> {
+  ): Promise<RotatedWebhookSecret> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/rotate-secret`,
       keyed: true,
       secrets: ["secret"],
     };
-    return this.transport.json<RotatedSecret>(call, options);
+    return this.transport.json<RotatedWebhookSecret>(call, options);
   }
 
   /**
@@ -4678,13 +4702,13 @@ export class WebhooksResource extends Resource {
   sendTest(
     webhookId: string,
     options?: PostOptions,
-  ): Promise<Delivery> {
+  ): Promise<WebhookDelivery> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/test`,
       keyed: true,
     };
-    return this.transport.json<Delivery>(call, options);
+    return this.transport.json<WebhookDelivery>(call, options);
   }
 
   /**
@@ -4697,16 +4721,16 @@ export class WebhooksResource extends Resource {
    */
   replay(
     webhookId: string,
-    body: ReplayBody,
+    body: ReplayWebhookBody,
     options?: PostOptions,
-  ): Promise<Replay> {
+  ): Promise<WebhookReplay> {
     const call = {
       method: "POST",
       path: `/v1/webhooks/${segment(webhookId, "webhookId")}/replay`,
       body,
       keyed: true,
     };
-    return this.transport.json<Replay>(call, options);
+    return this.transport.json<WebhookReplay>(call, options);
   }
 }
 

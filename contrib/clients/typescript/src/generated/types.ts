@@ -72,6 +72,12 @@ export interface Agent {
   open_tickets: number;
 }
 
+/** The project's agents, oldest first. */
+export interface AgentList {
+  /** The agents. */
+  data: Array<Agent>;
+}
+
 /** What became of the message that brings a reply to the customer. */
 export interface AgentReplyDelivery {
   /** Id of that message, for `GET /v1/messages/{message_id}`. */
@@ -96,18 +102,12 @@ export interface AnsweredFile {
   type: "image" | "video" | "document";
 }
 
-/** One HTTP call. */
-export interface Attempt {
-  /** When it was made. */
-  attempted_at: string;
-  /** Seconds until it ended. */
-  duration_seconds: number;
-  /** HTTP status of the response; null if there was none. */
-  status_code: number | null;
-  /** Why it did not succeed, for people; null if it did. */
-  error: string | null;
-  /** The first 2 KiB of the response's body, as text; null if there was none. */
-  answer: string | null;
+/** The assignee; null to unassign the ticket. */
+export interface AssignBody {
+  /** The member who is to handle the ticket, no viewer; null to unassign it. */
+  assignee_id: string | null;
+  /** Fail with 409 if the ticket is already assigned. */
+  only_if_unassigned?: boolean | undefined;
 }
 
 /** An attribute of the subscriber has this value. */
@@ -160,7 +160,7 @@ export interface AudienceBody {
   /** Subscribers on any of these messengers, by the names of the project's channels. */
   channels?: Array<string> | null | undefined;
   /** Subscribers who read any of these languages. */
-  langs?: Array<string> | null | undefined;
+  langs?: Array<"en" | "ru"> | null | undefined;
   /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
   subscriber_ids?: Array<string> | null | undefined;
 }
@@ -183,7 +183,7 @@ export interface AuthCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -209,15 +209,6 @@ export interface Batch {
   accepted: number;
   /** Messages that are not queued, in the order of `messages`. */
   rejected: Array<Rejected>;
-}
-
-/** Messages, each as `POST /v1/send` takes it. */
-export interface BatchBody {
-  /**
-   * 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET /v1/project`. An
-   * invalid one is rejected by itself.
-   */
-  messages: Array<SendBody>;
 }
 
 /**
@@ -310,16 +301,16 @@ export interface Billing {
 
 /** The reason for the block, shown in the blocklist. */
 export interface BlockBody {
-  /** Why, for agents; null for none. */
-  reason?: string | null | undefined;
+  /** Why, for agents; may be empty. */
+  reason?: string | undefined;
 }
 
 /** A subscriber whose messages open no tickets. */
 export interface Blocked {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** Why, for agents; null for none. */
-  reason: string | null;
+  /** Why, for agents; may be empty. */
+  reason: string;
   /** When they were blocked. */
   created_at: string;
 }
@@ -342,17 +333,9 @@ export interface Branding {
    * The colours that pages use: the accent, darker or lighter where it could not be told apart from the page
    * (WCAG 2.2 AA). Null without an accent.
    */
-  shades: Shades | null;
+  shades: ColorShades | null;
   /** Address of the logo; null without one. It changes with the logo. */
   logo_url: string | null;
-}
-
-/** What is to change; a field that is left out stays. Null removes a value. */
-export interface BrandingBody {
-  /** Name shown to people instead of the project's: 1-64 printable characters. */
-  sender_name?: string | null | undefined;
-  /** Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark. */
-  accent?: string | null | undefined;
 }
 
 /** A broadcast and how far it is. */
@@ -394,12 +377,18 @@ export interface Broadcast {
    * from.
    */
   eta_seconds: number | null;
-  /** Why the service stopped it, for people; null if it did not. */
+  /**
+   * Why the service stopped it: `audience_too_large`, it was cancelled because it had too many recipients at
+   * its time. It was paused if its project was disabled (`project_disabled`), or if sending failed
+   * (`service_failed`). Null if it did not stop it.
+   */
+  code: "audience_too_large" | "project_disabled" | "service_failed" | null;
+  /** The same for people. */
   error: string | null;
   /** Who gets it. */
   audience: Audience;
   /** The route by which each person is reached; null for the channel of each subscriber. */
-  route_id: string | null;
+  route: string | null;
   /** Messages per minute at most; null for as fast as the messengers allow. */
   messages_per_minute: number | null;
   /** Your own data, from the request. */
@@ -407,7 +396,7 @@ export interface Broadcast {
   /** The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend. */
   resend_of: string | null;
   /** How its variants are tried; null for one message. */
-  experiment: Experiment | null;
+  experiment: BroadcastExperiment | null;
   /** The start time that was asked for; null for at once. */
   send_at: string | null;
   /** Time of creation. */
@@ -444,56 +433,6 @@ export interface BroadcastAccepted {
   total: number;
   /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
   credits?: number;
-}
-
-/**
- * A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`, `template` or
- * `variants` is given. `experiment` needs `variants`, whose names differ.
- */
-export interface BroadcastBody {
-  /** Key of a template, in place of text, format, media and buttons. */
-  template?: string | null | undefined;
-  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
-  variables?: Record<string, string | number | boolean> | null | undefined;
-  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
-  text?: string | Record<string, string> | null | undefined;
-  /**
-   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
-   */
-  format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** File that is shown with the text. */
-  media?: TemplateMedia | null | undefined;
-  /** Rows of buttons under the message, from top to bottom. */
-  buttons?: Array<Array<TemplateButton>> | undefined;
-  /** Skipped for recipients who have not granted it when it is sent. */
-  permission?: string | null | undefined;
-  /** Deliver without a notification sound. */
-  silent?: boolean | undefined;
-  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
-  expires_in?: number | null | undefined;
-  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
-  metadata?: Record<string, unknown> | null | undefined;
-  /** What you call it, for lists; recipients don't see it. */
-  name?: string | null | undefined;
-  /** Messages to compare, in place of template, variables, text, format, media and buttons. */
-  variants?: Array<BroadcastVariant> | null | undefined;
-  /** How `variants` are compared; the defaults if it is left out. */
-  experiment?: BroadcastExperiment | null | undefined;
-  /** Who gets it. */
-  audience: AudienceBody;
-  /**
-   * Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one
-   * message: by the first channel of the route that works. Goes with any filters of `audience` but
-   * `channels`.
-   */
-  route_id?: string | null | undefined;
-  /** When it starts; left out: at once. A time in the past is refused. */
-  send_at?: string | null | undefined;
-  /** Messages per minute at most, evenly spread. By default as fast as the messengers allow. */
-  messages_per_minute?: number | null | undefined;
-  /** Validates only, and returns the number of recipients and the credits that it would cost. */
-  dry_run?: boolean | undefined;
 }
 
 /** Fields of `broadcast.completed` and `broadcast.cancelled`. */
@@ -554,8 +493,39 @@ export interface BroadcastCompletedEventData {
   total: number;
 }
 
-/** How the variants are tried, and one is chosen for the rest. */
+/** How the variants of a broadcast are tried, and which of them was chosen. */
 export interface BroadcastExperiment {
+  /** Percentage of the recipients who get the variants, each as many as the others. */
+  share_percent: number;
+  /**
+   * `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the first.
+   * `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+   */
+  winner: "clicks" | "manual";
+  /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
+  after_seconds: number;
+  /** The names of the variants. */
+  variants: Array<string>;
+  /**
+   * `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks decide,
+   * `pending` for a choice. `completed` with a winner, or at the end without one; `cancelled` with the
+   * broadcast.
+   */
+  status: "running" | "scheduled" | "pending" | "completed" | "cancelled";
+  /** When clicks decide; null before the end of the first stage, and if they don't. */
+  decides_at: string | null;
+  /** The variant for the rest; null before. */
+  chosen: string | null;
+  /** Who chose it; null before. */
+  chosen_by: "clicks" | "member" | "api" | null;
+  /** When it was chosen; null before. */
+  chosen_at: string | null;
+  /** Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they did not. */
+  reason: "most_clicks" | "tie" | "no_clicks" | null;
+}
+
+/** How the variants are tried, and one is chosen for the rest. */
+export interface BroadcastExperimentBody {
   /** Percentage of the recipients who get the variants, each as many as the others. With 100 there is no rest. */
   share_percent?: number | undefined;
   /**
@@ -567,43 +537,54 @@ export interface BroadcastExperiment {
   after_seconds?: number | undefined;
 }
 
-/**
- * The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template` is given.
- * With `template`: no `format`, `media` or `buttons`.
- */
-export interface BroadcastTestBody {
-  /** Key of a template, in place of text, format, media and buttons. */
-  template?: string | null | undefined;
-  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
-  variables?: Record<string, string | number | boolean> | null | undefined;
-  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
-  text?: string | Record<string, string> | null | undefined;
-  /**
-   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
-   */
-  format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** File that is shown with the text. */
-  media?: TemplateMedia | null | undefined;
-  /** Rows of buttons under the message, from top to bottom. */
-  buttons?: Array<Array<TemplateButton>> | undefined;
-  /** Skipped for recipients who have not granted it when it is sent. */
-  permission?: string | null | undefined;
-  /** Deliver without a notification sound. */
-  silent?: boolean | undefined;
-  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
-  expires_in?: number | null | undefined;
-  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
-  metadata?: Record<string, unknown> | null | undefined;
+/** A person of the audience and the outcome for them. */
+export interface BroadcastRecipient {
   /** A person on one channel of the project. */
   subscriber_id: string;
+  /** The channel of the route by which they were reached, or were tried last; null without a `route`. */
+  channel: string | null;
+  /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
+  status: "queued" | "sent" | "failed" | "skipped" | "unknown";
+  /** Why the last attempt failed; null if it did not. */
+  reason: Reason | null;
+  /** The cause for people: why the last attempt failed, or why they were skipped. Null if there is none. */
+  error: string | null;
+  /** How often sending was tried. */
+  attempts: number;
+  /** Id of their message, for `GET /v1/messages/{message_id}`; null before the last attempt. */
+  message_id: string | null;
+}
+
+/** A variant, and what became of it. Who got it as the winner is not among its figures. */
+export interface BroadcastVariant {
+  /** The variant's name; by default A, B, C, D by place. */
+  name: string;
+  /** The message; of a template, the text at the time of the request. */
+  message: MailingMessage;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /**
+   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
+   * after the request. They are not tried again.
+   */
+  unknown: number;
+  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  skipped: number;
+  /** Recipients who were chosen for it. */
+  total: number;
+  /** People who got it and clicked something in it at least once. */
+  clicked: number;
+  /** `clicked` of `sent`, from 0 to 1. */
+  clicked_share: number;
 }
 
 /**
  * A variant of the message; each recipient gets one of them. Either `text` or `template` is given. With
  * `template`: no `format`, `media` or `buttons`.
  */
-export interface BroadcastVariant {
+export interface BroadcastVariantBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
   /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
@@ -626,7 +607,7 @@ export interface BroadcastVariant {
 /** The variants of a broadcast, side by side. */
 export interface BroadcastVariants {
   /** In the order of the request; empty for one message. */
-  variants: Array<VariantFigures>;
+  variants: Array<BroadcastVariant>;
 }
 
 /** Fields of `broadcast.winner_chosen`. */
@@ -661,28 +642,25 @@ export interface Budget {
 export interface BulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** What it is about: `subscribers` or `tickets`. */
-  kind: string;
-  /** What is done, as its request named it. */
-  action: string;
-  /** The tag, member, status or priority of its request; null for an action without one. */
-  value: string | null;
+  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
+  action: "add_tag" | "remove_tag" | "erase";
+  /** The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`. */
+  tag: string | null;
   /** `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see `code`. */
   status: "pending" | "running" | "completed" | "cancelled" | "failed";
-  /** How many it is about; null while they are counted. */
+  /** Subscribers it is about; null while they are counted. */
   total: number | null;
-  /** How many were handled so far, including unchanged and `failed` ones. */
+  /** Subscribers handled so far, including unchanged and `failed` ones. */
   processed: number;
-  /** How many could not be changed, e.g. because they were deleted in the meantime. */
+  /** Subscribers who no longer existed when their turn came. */
   failed: number;
-  /** Share of them that it has reached, from 0 to 1. */
+  /** Share of the subscribers that it has reached, from 0 to 1. */
   progress: number;
   /**
-   * Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
-   * (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far stay. Null
-   * if it did not fail.
+   * Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job failed
+   * repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
    */
-  code: string | null;
+  code: "too_many" | "tag_deleted" | "job_failed" | null;
   /** Why it `failed`, for people; null if it did not. */
   error: string | null;
   /** Time of creation. */
@@ -695,8 +673,8 @@ export interface BulkAction {
 export interface BulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
-  value?: string | null | undefined;
+  /** The tag of `add_tag`, created if needed, or `remove_tag`. */
+  tag?: string | null | undefined;
   /** All subscribers of the project, of any status. */
   all?: boolean | undefined;
   /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
@@ -782,7 +760,7 @@ export interface ButtonClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -809,8 +787,8 @@ export interface CannedAnswer {
   key: string;
   /** Its id, which does not change. */
   canned_answer_id: string;
-  /** What agents see in the list; null for the key. */
-  title: string | null;
+  /** What agents see in the list; empty for the key. */
+  title: string;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -825,14 +803,43 @@ export interface CannedAnswer {
   updated_at: string;
 }
 
-/** A channel that the project can use. */
+/** A channel of the project's own. */
 export interface Channel {
   /** What `channel` of other requests and events names it by. */
   name: string;
-  /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
-  own: boolean;
-  /** Link to its bot; null until the messenger has told the bot's name. */
+  /** Id of this channel, part of its webhook's address; a name can be given anew. */
+  channel_id: string;
+  /** Kind of messenger. */
+  plugin: string;
+  /** The settings that were given, without the secret ones. */
+  settings: Record<string, unknown>;
+  /** Names of the secret settings that were given; their values are never shown. */
+  secrets: Array<string>;
+  /**
+   * `stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the messenger is
+   * down. `broken`: the stored settings can't be read.
+   */
+  status: "working" | "stopped" | "unavailable" | "broken";
+  /** For people: why `status` is not `working`; null while it is. */
+  detail: string | null;
+  /** Since when the messenger has answered no call; null while it answers. */
+  unavailable_since: string | null;
+  /** Until when the messenger has asked the bot to send nothing; null if it has not. */
+  paused_until: string | null;
+  /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
+  receiving: "nothing" | "poll" | "webhook";
+  /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
+  reception: Reception | null;
+  /** The bot's profile; null until the messenger has told it. */
+  bot: Bot | null;
+  /** Link to the bot; null until the messenger has told its name. */
   link: string | null;
+  /** What the bot may spend on its messenger a day; null if it spends nothing. */
+  budget: Budget | null;
+  /** Time of creation. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
 }
 
 /** What the messenger said of the bot just now, and how the bot receives, as it was seen last. */
@@ -986,6 +993,30 @@ export interface ChannelUnavailableEventData {
   detail: string;
 }
 
+/** The winner of an experiment. */
+export interface ChooseWinnerBody {
+  /** The variant's name. */
+  variant: string;
+}
+
+/** Colours of one scheme, `#rrggbb`. */
+export interface ColorScheme {
+  /** Buttons, and what is chosen. */
+  accent: string;
+  /** Text on the accent. */
+  on_accent: string;
+  /** Links. */
+  link: string;
+}
+
+/** What pages make of an accent colour, so that it is read in light and dark. */
+export interface ColorShades {
+  /** In light pages. */
+  light: ColorScheme;
+  /** In dark pages. */
+  dark: ColorScheme;
+}
+
 /** What had become of a variant. */
 export interface ComparedVariant {
   /** The variant's name; by default A, B, C, D by place. */
@@ -1019,25 +1050,62 @@ export interface ConfirmBody {
   total: number;
 }
 
-/** Whether a person gets messages on one channel. */
-export interface ConsentBody {
-  /** Your own id of the person, 1-128 printable characters. */
-  external_id: string;
-  /** Messenger, by its channel's name in `GET /v1/project`. */
-  channel: string;
+/**
+ * A message to an audience, or several `variants` of it, now or at `send_at`. Either `text`, `template` or
+ * `variants` is given. `experiment` needs `variants`, whose names differ.
+ */
+export interface CreateBroadcastBody {
+  /** Key of a template, in place of text, format, media and buttons. */
+  template?: string | null | undefined;
+  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
+  variables?: Record<string, string | number | boolean> | null | undefined;
+  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
+  text?: string | Record<string, string> | null | undefined;
   /**
-   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
-   * never began, or you ended it.
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
    */
-  consent: "subscribed" | "unsubscribed";
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
+  /** File that is shown with the text. */
+  media?: TemplateMedia | null | undefined;
+  /** Rows of buttons under the message, from top to bottom. */
+  buttons?: Array<Array<TemplateButton>> | undefined;
+  /** Skipped for recipients who have not granted it when it is sent. */
+  permission?: string | null | undefined;
+  /** Deliver without a notification sound. */
+  silent?: boolean | undefined;
+  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
+  expires_in?: number | null | undefined;
+  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
+  metadata?: Record<string, unknown> | null | undefined;
+  /** What you call it, for lists; recipients don't see it. */
+  name?: string | null | undefined;
+  /** Messages to compare, in place of template, variables, text, format, media and buttons. */
+  variants?: Array<BroadcastVariantBody> | null | undefined;
+  /** How `variants` are compared; the defaults if it is left out. */
+  experiment?: BroadcastExperimentBody | null | undefined;
+  /** Who gets it. */
+  audience: AudienceBody;
+  /**
+   * Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who gets one
+   * message: by the first channel of the route that works. Goes with any filters of `audience` but
+   * `channels`.
+   */
+  route?: string | null | undefined;
+  /** When it starts; left out: at once. A time in the past is refused. */
+  send_at?: string | null | undefined;
+  /** Messages per minute at most, evenly spread. By default as fast as the messengers allow. */
+  messages_per_minute?: number | null | undefined;
+  /** Validates only, and returns the number of recipients and the credits that it would cost. */
+  dry_run?: boolean | undefined;
 }
 
 /** A new canned answer. */
 export interface CreateCannedBody {
   /** What replies name it by; unique in the project. */
   key: string;
-  /** What agents see in the list; null for the key. */
-  title?: string | null | undefined;
+  /** What agents see in the list; empty for the key. */
+  title?: string | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -1090,7 +1158,7 @@ export interface CreateDripBody {
 }
 
 /**
- * A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads forward, and
+ * A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
  * its condition is about a field that was asked before.
  */
 export interface CreateFormBody {
@@ -1103,7 +1171,7 @@ export interface CreateFormBody {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  rules?: Array<FormRule> | undefined;
+  routes?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1141,6 +1209,24 @@ export interface CreateGatewayBody {
    * names separated by dots, and numbers for positions in a list. Null for none.
    */
   paths?: GatewayPaths | null | undefined;
+}
+
+/** What a subscription link carries. */
+export interface CreateLinkBody {
+  /** Tags added to people who open it; missing ones are created. */
+  tags?: Array<string> | undefined;
+  /** Keys of permissions granted by opening it. */
+  permissions?: Array<string> | undefined;
+  /**
+   * Your own id of this person, 1-128 printable characters; assigned to the first person to open the link.
+   * Without it, everybody may use the link.
+   */
+  external_id?: string | null | undefined;
+  /**
+   * Seconds for which the link works. Without it, 30 days; with an `external_id`, the setting
+   * `limits.personal_link_s`, a day.
+   */
+  expires_in?: number | undefined;
 }
 
 /** A new client. */
@@ -1216,12 +1302,80 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
+/** A new initial access token. */
+export interface CreateRegistrationTokenBody {
+  /** What it is for; clients do not see it. */
+  name: string;
+  /** Clients that it can register; null for any number. */
+  max_uses?: number | null | undefined;
+  /** Seconds for which it is valid; null if it does not expire. */
+  expires_in?: number | null | undefined;
+}
+
 /** A new route. Every step but the last that waits for more than `sent` has `within_seconds`. */
 export interface CreateRouteBody {
   /** What people choose it by; no other route of the project has it. */
   name: string;
   /** The channels, in the order in which they are tried. */
   steps: Array<RouteStepBody>;
+}
+
+/** A new session and its secrets. */
+export interface CreateSessionBody {
+  /** Returned with the code; bind it to the browser's session to prevent CSRF. */
+  state?: string | undefined;
+  /**
+   * Where the bot sends the person back with the code; must equal that of one of the static links. Without
+   * it, poll the status.
+   */
+  callback_url?: string | null | undefined;
+  /** Offer only this channel; without it, all that can ask. */
+  channel?: string | null | undefined;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
+  /**
+   * Email address or phone number, on the `channel` where people are known by one: the question is sent there
+   * at once. Use `number_matching` too, so that nobody confirms a sign-in that another person started.
+   */
+  address?: string | null | undefined;
+  /**
+   * Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it, the
+   * person's own.
+   */
+  lang?: string | null | undefined;
+  /** Number matching: the person chooses in the bot the number that your page shows. */
+  number_matching?: boolean | undefined;
+  /** The browser that signs in; shown in the bot's question. */
+  client?: SignInClientBody | null | undefined;
+}
+
+/** A static link to be made. */
+export interface CreateStaticLinkBody {
+  /**
+   * Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the whole
+   * service; it can't be changed later.
+   */
+  slug: string;
+  /** Helps you tell links apart: 1-100 characters. */
+  name: string;
+  /** Where people return with `code` and `state`; https, or http on localhost. */
+  callback_url: string;
+  /** Whether the hosted page shows a number that the person has to choose in the bot. */
+  number_matching?: boolean | undefined;
+  /**
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
+   */
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
+}
+
+/** A tag's name. */
+export interface CreateTagBody {
+  /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
+  name: string;
 }
 
 /** A new template. */
@@ -1296,28 +1450,6 @@ export interface Delay {
   days?: number | null | undefined;
 }
 
-/** A delivery of an event to a webhook, with its attempts. */
-export interface Delivery {
-  /** The delivery's id, which every attempt carries in a header, so that receivers can recognise repetitions. */
-  delivery_id: string;
-  /** The webhook's id. */
-  webhook_id: string;
-  /** The event's id. */
-  event_id: string;
-  /** The event's name. */
-  event: string;
-  /** `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
-  status: "queued" | "delivered" | "failed" | "cancelled";
-  /** Time of creation. */
-  created_at: string;
-  /** When it is attempted next; null unless it is queued. */
-  next_attempt_at: string | null;
-  /** When it was delivered, failed or cancelled; null while it is queued. */
-  finished_at: string | null;
-  /** Its attempts, the first one first. */
-  attempts: Array<Attempt>;
-}
-
 /** Fields of `delivery.delivered`: the messenger reports that the message arrived. */
 export interface DeliveryDeliveredEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -1336,7 +1468,7 @@ export interface DeliveryDeliveredEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1378,7 +1510,7 @@ export interface DeliveryFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1424,7 +1556,7 @@ export interface DeliveryReadEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1462,7 +1594,7 @@ export interface DeliverySuccessEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1534,7 +1666,7 @@ export interface DripCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1567,7 +1699,7 @@ export interface DripStepSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1591,7 +1723,7 @@ export interface Edit {
 }
 
 /** What a message is to show from now on. What is left out stays as it is. At least one field is given. */
-export interface EditBody {
+export interface EditMessageBody {
   /** New text. */
   text?: string | undefined;
   /** Markup of `text`, as in `POST /v1/send`. */
@@ -1669,6 +1801,14 @@ export interface Entry {
   created_at: string;
 }
 
+/** A page of messages and notes, newest first. */
+export interface EntryPage {
+  /** The messages and notes of this page. */
+  data: Array<TicketEntry>;
+  /** Pass it as `cursor` to get the next page; null on the last page. */
+  next_cursor: string | null;
+}
+
 /** An event. */
 export interface Event {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
@@ -1697,7 +1837,7 @@ export interface EventTrackedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1725,37 +1865,6 @@ export interface EveryBody {
   hours?: number | null | undefined;
   /** Days between runs, which come at the same local time; 365 at most. */
   days?: number | null | undefined;
-}
-
-/** How the variants of a broadcast are tried, and which of them was chosen. */
-export interface Experiment {
-  /** Percentage of the recipients who get the variants, each as many as the others. */
-  share_percent: number;
-  /**
-   * `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the first.
-   * `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
-   */
-  winner: "clicks" | "manual";
-  /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
-  after_seconds: number;
-  /** The names of the variants. */
-  variants: Array<string>;
-  /**
-   * `running` until all variants are sent. Then it waits: `scheduled` for the time at which clicks decide,
-   * `pending` for a choice. `completed` with a winner, or at the end without one; `cancelled` with the
-   * broadcast.
-   */
-  status: "running" | "scheduled" | "pending" | "completed" | "cancelled";
-  /** When clicks decide; null before the end of the first stage, and if they don't. */
-  decides_at: string | null;
-  /** The variant for the rest; null before. */
-  chosen: string | null;
-  /** Who chose it; null before. */
-  chosen_by: "clicks" | "member" | "api" | null;
-  /** When it was chosen; null before. */
-  chosen_at: string | null;
-  /** Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they did not. */
-  reason: "most_clicks" | "tie" | "no_clicks" | null;
 }
 
 /** A file. Of a `queued` one, type, name and size are what the messenger says. */
@@ -1804,7 +1913,7 @@ export interface Form {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  rules: Array<FormRule>;
+  routes: Array<FormRule>;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1887,7 +1996,7 @@ export interface FormSubmittedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1948,7 +2057,7 @@ export interface GatewayFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2019,7 +2128,7 @@ export interface GatewaySentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2057,16 +2166,16 @@ export interface Given {
 export interface Holiday {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; null for nothing. */
-  name: string | null;
+  /** What the day is, for agents; may be empty. */
+  name: string;
 }
 
 /** A day on which the desk is closed. */
 export interface HolidayBody {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; null for nothing. */
-  name?: string | null | undefined;
+  /** What the day is, for agents; may be empty. */
+  name?: string | undefined;
 }
 
 /** The business hours of a project's helpdesk. */
@@ -2082,6 +2191,24 @@ export interface Hours {
    * period: a text, or one by language. Null for nothing.
    */
   away_message: string | Record<string, string> | null;
+}
+
+/**
+ * The business hours of a project's helpdesk. What is left out has its default. Openings of a day don't
+ * overlap; holidays are different days.
+ */
+export interface HoursBody {
+  /** IANA time zone of the hours and days. */
+  timezone?: string | undefined;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings?: Array<OpeningBody> | undefined;
+  /** Days on which it is closed. */
+  holidays?: Array<HolidayBody> | undefined;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** An import and how far it is. */
@@ -2153,45 +2280,18 @@ export interface ImportFinishedEventData {
   error: string | null;
 }
 
-/** Limits of a project and its messages, and of plugins. */
-export interface Limits {
-  /**
-   * API requests of the project, over all keys. Several processes without Redis count each by itself, so that
-   * more may be accepted.
-   */
-  requests_per_minute: number;
-  /** Characters of a message's text. */
-  text_length: number;
-  /** Rows of buttons under a message. */
-  button_rows: number;
-  /** Buttons in a row. */
-  buttons_per_row: number;
-  /** Tags of the project. */
-  tags: number;
-  /** Permissions of the project. */
-  permissions: number;
-  /** Templates of the project. */
-  templates: number;
-  /** Bytes of a subscriber's `attributes` as JSON. */
-  attributes_bytes: number;
-  /** Messages of one `POST /v1/send/batch`. */
-  batch_messages: number;
-  /** Bytes of the `properties` of `POST /v1/events` as JSON. */
-  event_properties_bytes: number;
-  /** Routes of the project. */
-  routes: number;
-  /** Steps of a route. */
-  route_steps: number;
-  /** Recipients of one broadcast. */
-  broadcast_recipients: number;
-  /** Ids that an audience may name. */
-  broadcast_ids: number;
-  /** Subscribers that one bulk action may change. */
-  bulk_action_subscribers: number;
-  /** Rows of an imported file. */
-  import_rows: number;
-  /** Limits of plugins that the operator may raise, by their names in the configuration. */
-  plugins: Record<string, number>;
+/** The result of a route. */
+export interface Lead {
+  /** Its number among the form's routes, from 0. */
+  route: number;
+  /** Where it leads, by the `kind` of its target. */
+  kind: "subscriber" | "tag" | "ticket" | "webhook";
+  /** Whether it could be followed. */
+  status: "done" | "failed";
+  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
+  id: string | null;
+  /** Why it failed, for people; null if it did not. */
+  error: string | null;
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
@@ -2207,24 +2307,6 @@ export interface Link {
   start_messages?: Record<string, string>;
   /** When the links stop working. */
   expires_at: string;
-}
-
-/** What a subscription link carries. */
-export interface LinkBody {
-  /** Tags added to people who open it; missing ones are created. */
-  tags?: Array<string> | undefined;
-  /** Keys of permissions granted by opening it. */
-  permissions?: Array<string> | undefined;
-  /**
-   * Your own id of this person, 1-128 printable characters; assigned to the first person to open the link.
-   * Without it, everybody may use the link.
-   */
-  external_id?: string | null | undefined;
-  /**
-   * Seconds for which the link works. Without it, 30 days; with an `external_id`, the setting
-   * `limits.personal_link_s`, a day.
-   */
-  expires_in?: number | undefined;
 }
 
 /** Fields of `link.clicked`. */
@@ -2245,7 +2327,7 @@ export interface LinkClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2264,6 +2346,12 @@ export interface LinkClicks {
   url: string;
   /** Recipients who opened it, each counted once; of the first 10,000 clicks on links of the broadcast. */
   people: number;
+}
+
+/** How long a link works. */
+export interface LinkMemberBody {
+  /** Seconds for which the link works; a day by default. */
+  expires_in?: number | undefined;
 }
 
 /** A button, with either `url` or `data`. */
@@ -2348,7 +2436,13 @@ export interface MailingProgress {
    * from.
    */
   eta_seconds: number | null;
-  /** Why the service stopped it, for people; null if it did not. */
+  /**
+   * Why the service stopped it: `audience_too_large`, it was cancelled because it had too many recipients at
+   * its time. It was paused if its project was disabled (`project_disabled`), or if sending failed
+   * (`service_failed`). Null if it did not stop it.
+   */
+  code: "audience_too_large" | "project_disabled" | "service_failed" | null;
+  /** The same for people. */
   error: string | null;
 }
 
@@ -2390,12 +2484,6 @@ export interface Member {
   created_at: string;
   /** When they were removed; null for active members. */
   removed_at: string | null;
-}
-
-/** How long a link works. */
-export interface MemberLinkBody {
-  /** Seconds for which the link works; a day by default. */
-  expires_in?: number | undefined;
 }
 
 /** The ticket that remains, by id or number. */
@@ -2479,7 +2567,7 @@ export interface Message {
    * Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step that it
    * is at.
    */
-  route_id: string | null;
+  route: string | null;
   /**
    * What is waited for at this step of its route before the next one is tried, while `status` is `sending`;
    * null otherwise.
@@ -2490,7 +2578,7 @@ export interface Message {
 }
 
 /** The subscriber. */
-export interface MiniApp {
+export interface MiniAppSubscription {
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -2503,7 +2591,7 @@ export interface MiniApp {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -2528,18 +2616,6 @@ export interface MiniApp {
   last_seen_at: string;
   /** Whether this call subscribed them: they were new, or unsubscribed before. */
   created: boolean;
-}
-
-/** What the mini app's page was given by the messenger, and what the person shall carry. */
-export interface MiniAppBody {
-  /** Channel whose bot the mini app belongs to. */
-  channel: string;
-  /** The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`. */
-  init_data: string;
-  /** Tags added to the person; missing ones are created. */
-  tags?: Array<string> | undefined;
-  /** Your own id of this person, 1-128 printable characters, if you know who they are. */
-  external_id?: string | null | undefined;
 }
 
 /** A new gateway and its URL. */
@@ -2636,6 +2712,16 @@ export interface NewOidcClient {
   created_at: string;
   /** The client's secret, which can't be read again; absent for clients without one. */
   client_secret?: string;
+}
+
+/** A new secret; the previous one stays valid until `previous_valid_until`. */
+export interface NewOidcClientSecret {
+  /** The secret's id. */
+  secret_id: string;
+  /** The secret itself, which can't be read again. */
+  client_secret: string;
+  /** Until when the previous secret is valid; null if there was none. */
+  previous_valid_until: string | null;
 }
 
 /** A new initial access token. */
@@ -2749,6 +2835,16 @@ export interface OidcClient {
   created_at: string;
 }
 
+/** A secret, which can't be shown again. */
+export interface OidcClientSecret {
+  /** The secret's id. */
+  secret_id: string;
+  /** Time of creation. */
+  created_at: string;
+  /** Until when it is valid; null if it does not expire. */
+  expires_at: string | null;
+}
+
 /**
  * A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. With the
  * channel `virtual`: neither `subscriber_id` nor `external_id`; on other channels: neither `name` nor
@@ -2770,8 +2866,8 @@ export interface OpenTicketBody {
   email?: string | null | undefined;
   /** The customer's message. */
   text: string;
-  /** What it is about; by default the beginning of the text. */
-  subject?: string | null | undefined;
+  /** By default the beginning of the text. */
+  subject?: string | undefined;
   /** How urgent it is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
   /** Labels for agents. */
@@ -2837,7 +2933,7 @@ export interface Otp {
    */
   reason: string | null;
   /** The route that it is sent by; absent for a code to one channel. */
-  route_id?: string;
+  route?: string;
   /** When it was requested. */
   created_at: string;
   /** When the code stops working, or the link until it is opened. */
@@ -2862,7 +2958,7 @@ export interface OtpFailedAttemptEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2893,7 +2989,7 @@ export interface OtpMaxAttemptsReachedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2904,12 +3000,6 @@ export interface OtpMaxAttemptsReachedEventData {
   purpose: string;
   /** Attempts that the person still has for this code. */
   attempts_left: number;
-}
-
-/** What a hosted page led back to `return_url` with. */
-export interface OtpResultBody {
-  /** The parameter `result`; works once. */
-  result: string;
 }
 
 /** Fields of every event of a one-time code, beside the subscriber's. */
@@ -2930,7 +3020,7 @@ export interface OtpSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2961,7 +3051,7 @@ export interface OtpVerifiedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2972,45 +3062,6 @@ export interface OtpVerifiedEventData {
   purpose: string;
   /** Attempts that the person still has for this code. */
   attempts_left: number;
-}
-
-/** A channel of the project's own. */
-export interface OwnChannel {
-  /** What `channel` of other requests and events names it by. */
-  name: string;
-  /** Id of this channel, part of its webhook's address; a name can be given anew. */
-  channel_id: string;
-  /** Kind of messenger. */
-  plugin: string;
-  /** The settings that were given, without the secret ones. */
-  settings: Record<string, unknown>;
-  /** Names of the secret settings that were given; their values are never shown. */
-  secrets: Array<string>;
-  /**
-   * `stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the messenger is
-   * down. `broken`: the stored settings can't be read.
-   */
-  status: "working" | "stopped" | "unavailable" | "broken";
-  /** For people: why `status` is not `working`; null while it is. */
-  detail: string | null;
-  /** Since when the messenger has answered no call; null while it answers. */
-  unavailable_since: string | null;
-  /** Until when the messenger has asked the bot to send nothing; null if it has not. */
-  paused_until: string | null;
-  /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
-  receiving: "nothing" | "poll" | "webhook";
-  /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
-  reception: Reception | null;
-  /** The bot's profile; null until the messenger has told it. */
-  bot: Bot | null;
-  /** Link to the bot; null until the messenger has told its name. */
-  link: string | null;
-  /** What the bot may spend on its messenger a day; null if it spends nothing. */
-  budget: Budget | null;
-  /** Time of creation. */
-  created_at: string;
-  /** Time of the last change; that of creation if there was none. */
-  updated_at: string;
 }
 
 /** A step of a message's route that is over, or whose report is waited for. */
@@ -3096,7 +3147,7 @@ export interface PersonAddress {
   /** First name, as the messenger has it. */
   first_name: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -3127,22 +3178,6 @@ export interface PersonalData {
   exported_at: string;
   /** The person on each channel. */
   subscribers: Array<SubscriberData>;
-}
-
-/** The message in each language that was asked for. */
-export interface Preview {
-  /** One entry per language. */
-  data: Array<PreviewMessage>;
-  /** Names of given variables that the template does not use, often typos; `POST /v1/send` ignores them. */
-  unused: Array<string>;
-}
-
-/** Values to try a template with. */
-export interface PreviewBody {
-  /** Values as in `POST /v1/send`; those without a default in the template are required. */
-  variables?: Record<string, string | number | boolean> | undefined;
-  /** Only this language; without it, all of the service. */
-  lang?: string | null | undefined;
 }
 
 /** A button as it would be sent. */
@@ -3176,7 +3211,7 @@ export interface PreviewMedia {
  */
 export interface PreviewMessage {
   /** Language of the recipient. */
-  lang: string;
+  lang: "en" | "ru";
   /** Text with its variables filled in. */
   text: string;
   /**
@@ -3190,6 +3225,20 @@ export interface PreviewMessage {
   buttons: Array<Array<PreviewButton>>;
   /** Channels of the project that would refuse the message; empty if none would. */
   problems: Array<Problem>;
+}
+
+/** Values to try a template with. */
+export interface PreviewTemplateBody {
+  /** Values as in `POST /v1/send`; those without a default in the template are required. */
+  variables?: Record<string, string | number | boolean> | undefined;
+  /** Only this language; without it, all of the service. */
+  lang?: "en" | "ru" | null | undefined;
+}
+
+/** The new priority of a ticket. */
+export interface PriorityBody {
+  /** How urgent the ticket is. */
+  priority: "low" | "normal" | "high" | "urgent";
 }
 
 /** Why a channel would refuse the message. */
@@ -3219,27 +3268,60 @@ export interface Project {
   /** Whether links in broadcasts lead through this service, which counts who opens them. */
   link_tracking: boolean;
   /** The limits in force. */
-  limits: Limits;
+  limits: ProjectLimits;
   /** The channels that the project can use, shared and its own. */
-  channels: Array<Channel>;
+  channels: Array<ProjectChannel>;
 }
 
-/** What is to change; a field that is left out stays. A text that is null is removed. */
-export interface ProjectBody {
-  /** Name shown to people: 1-64 printable characters. */
-  name?: string | undefined;
+/** A channel that the project can use. */
+export interface ProjectChannel {
+  /** What `channel` of other requests and events names it by. */
+  name: string;
+  /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
+  own: boolean;
+  /** Link to its bot; null until the messenger has told the bot's name. */
+  link: string | null;
+}
+
+/** Limits of a project and its messages, and of plugins. */
+export interface ProjectLimits {
   /**
-   * Text after subscribing, or one per language, at most 1,000 characters; null for the service's own. `{{
-   * first_name }}` and `{{ project }}` are filled in.
+   * API requests of the project, over all keys. Several processes without Redis count each by itself, so that
+   * more may be accepted.
    */
-  welcome?: string | Record<string, string> | null | undefined;
-  /** Text after unsubscribing, like `welcome`. */
-  farewell?: string | Record<string, string> | null | undefined;
-  /**
-   * Whether links in broadcasts lead through this service, which counts who opens them. For broadcasts that
-   * are accepted from then on.
-   */
-  link_tracking?: boolean | undefined;
+  requests_per_minute: number;
+  /** Characters of a message's text. */
+  text_length: number;
+  /** Rows of buttons under a message. */
+  button_rows: number;
+  /** Buttons in a row. */
+  buttons_per_row: number;
+  /** Tags of the project. */
+  tags: number;
+  /** Permissions of the project. */
+  permissions: number;
+  /** Templates of the project. */
+  templates: number;
+  /** Bytes of a subscriber's `attributes` as JSON. */
+  attributes_bytes: number;
+  /** Messages of one `POST /v1/send/batch`. */
+  batch_messages: number;
+  /** Bytes of the `properties` of `POST /v1/events` as JSON. */
+  event_properties_bytes: number;
+  /** Routes of the project. */
+  routes: number;
+  /** Steps of a route. */
+  route_steps: number;
+  /** Recipients of one broadcast. */
+  broadcast_recipients: number;
+  /** Ids that an audience may name. */
+  broadcast_ids: number;
+  /** Subscribers that one bulk action may change. */
+  bulk_action_subscribers: number;
+  /** Rows of an imported file. */
+  import_rows: number;
+  /** Limits of plugins that the operator may raise, by their names in the configuration. */
+  plugins: Record<string, number>;
 }
 
 /** A tag. */
@@ -3250,6 +3332,14 @@ export interface ProjectTag {
   subscribers: number;
   /** Time of creation. */
   created_at: string;
+}
+
+/** The message was taken and will be delivered. */
+export interface QueuedMessage {
+  /** Names the message in `/v1/messages` and in delivery events. */
+  message_id: string;
+  /** Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`. */
+  status: "queued";
 }
 
 /** Local times of the day, between which nothing is sent. */
@@ -3288,30 +3378,12 @@ export interface Reception {
   detail: string | null;
 }
 
-/** A person of the audience and the outcome for them. */
-export interface Recipient {
-  /** A person on one channel of the project. */
-  subscriber_id: string;
-  /** The channel of the route by which they were reached, or were tried last; null without a `route_id`. */
-  channel: string | null;
-  /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
-  status: "queued" | "sent" | "failed" | "skipped" | "unknown";
-  /** Why the last attempt failed; null if it did not. */
-  reason: Reason | null;
-  /** The cause for people: why the last attempt failed, or why they were skipped. Null if there is none. */
-  error: string | null;
-  /** How often sending was tried. */
-  attempts: number;
-  /** Id of their message, for `GET /v1/messages/{message_id}`; null before the last attempt. */
-  message_id: string | null;
-}
-
 /** A recurring message. What became of it is of the last run. */
 export interface Recurring {
   /** The recurring message's id. */
   recurring_id: string;
-  /** `active`, or `paused` by a request; `completed` after its last run, or `cancelled`. */
-  status: "active" | "paused" | "completed" | "cancelled";
+  /** `active`, or `paused` by a request; `ended` after its last run, or `cancelled`. */
+  status: "active" | "paused" | "ended" | "cancelled";
   /** When it is sent; null with `every`. */
   cron: string | null;
   /** How often it is sent; null with `cron`. */
@@ -3333,7 +3405,7 @@ export interface Recurring {
   /** Who gets it; null for one subscriber. */
   audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route_id: string | null;
+  route: string | null;
   /** What is sent. */
   message: MailingMessage;
   /**
@@ -3358,13 +3430,13 @@ export interface Recurring {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was over: sent for the last time, ended or cancelled. Null before. */
   finished_at: string | null;
 }
 
 /**
  * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
- * `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
+ * `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
  * `subscriber_id`.
  */
 export interface RecurringBody {
@@ -3406,7 +3478,7 @@ export interface RecurringBody {
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /**
    * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
    * Exactly one of this and `every`.
@@ -3442,7 +3514,7 @@ export interface RecurringSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3469,16 +3541,6 @@ export interface RegistrationToken {
   created_at: string;
 }
 
-/** A new initial access token. */
-export interface RegistrationTokenBody {
-  /** What it is for; clients do not see it. */
-  name: string;
-  /** Clients that it can register; null for any number. */
-  max_uses?: number | null | undefined;
-  /** Seconds for which it is valid; null if it does not expire. */
-  expires_in?: number | null | undefined;
-}
-
 /** A message that was not accepted, with the error that `POST /v1/send` would have returned. */
 export interface Rejected {
   /** Its position in `messages`, from 0. */
@@ -3489,22 +3551,8 @@ export interface Rejected {
   code: string;
 }
 
-/** A replay that has begun, in the background. */
-export interface Replay {
-  /** The webhook's id. */
-  webhook_id: string;
-  /** Events that happened then or later are looked at. */
-  since: string;
-  /** Up to the time of the request; later events are delivered as usual. */
-  until: string;
-  /** Whether those that were delivered are delivered once more. */
-  include_delivered: boolean;
-  /** How many events are looked at, and delivered if they need be. */
-  events: number;
-}
-
 /** What is to be delivered again. */
-export interface ReplayBody {
+export interface ReplayWebhookBody {
   /** Events that happened then or later. */
   since: string;
   /** Whether those that were delivered are delivered once more. */
@@ -3547,23 +3595,6 @@ export interface ReplyBody {
   status?: "open" | "pending" | "closed" | undefined;
 }
 
-/** A requested code; it is sent when its link is opened. */
-export interface RequestOtp {
-  /** Names the code when it is verified, and its status. */
-  otp_id: string;
-  /** The link that opens the bot, per channel. */
-  links: Record<string, string>;
-  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
-  qr: Record<string, string>;
-  /**
-   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
-   */
-  start_messages?: Record<string, string>;
-  /** Seconds in which the link can be opened; the code's own time starts then. */
-  expires_in: number;
-}
-
 /** A code for the first person who opens its link. */
 export interface RequestOtpBody {
   /**
@@ -3586,8 +3617,25 @@ export interface RequestOtpBody {
   channel?: string | null | undefined;
 }
 
+/** A requested code; it is sent when its link is opened. */
+export interface RequestedOtp {
+  /** Names the code when it is verified, and its status. */
+  otp_id: string;
+  /** The link that opens the bot, per channel. */
+  links: Record<string, string>;
+  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
+  qr: Record<string, string>;
+  /**
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
+   */
+  start_messages?: Record<string, string>;
+  /** Seconds in which the link can be opened; the code's own time starts then. */
+  expires_in: number;
+}
+
 /** The new signing secret, which is shown once, and until when the previous one also signs. */
-export interface RotatedSecret {
+export interface RotatedWebhookSecret {
   /** The webhook's id. */
   webhook_id: string;
   /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
@@ -3684,22 +3732,6 @@ export interface RouteStepBody {
   on_unknown?: "stop" | "continue" | undefined;
 }
 
-/** The result of a rule. */
-export interface RuleResult {
-  /** Its number among the form's rules, from 0. */
-  rule: number;
-  /** Where it leads, by the `kind` of its target. */
-  kind: "subscriber" | "tag" | "ticket" | "webhook";
-  /** Whether it could be followed. */
-  status: "completed" | "failed";
-  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
-  id: string | null;
-  /** Why it failed: the code of an error; null if it did not. */
-  code: string | null;
-  /** Why it failed, for people; null if it did not. */
-  error: string | null;
-}
-
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
 export interface Scheduled {
   /** The scheduled message's id. */
@@ -3718,7 +3750,7 @@ export interface Scheduled {
   /** Who gets it; null for one subscriber. */
   audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route_id: string | null;
+  route: string | null;
   /** What is sent. */
   message: MailingMessage;
   /**
@@ -3743,13 +3775,13 @@ export interface Scheduled {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was over: sent for the last time, ended or cancelled. Null before. */
   finished_at: string | null;
 }
 
 /**
  * A message, its recipient and its time. Either `text` or `template` is given. With `template`: no `format`,
- * `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface ScheduledBody {
   /** Key of a template, in place of text, format, media and buttons. */
@@ -3790,7 +3822,7 @@ export interface ScheduledBody {
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /**
    * When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
    * `2026-03-02T09:30`. Ahead, by ten years at most.
@@ -3818,7 +3850,7 @@ export interface ScheduledFailedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3852,7 +3884,7 @@ export interface ScheduledSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3883,7 +3915,7 @@ export interface ScheduledSkippedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3899,48 +3931,19 @@ export interface ScheduledSkippedEventData {
   reason: string;
 }
 
-/** Colours of one scheme, `#rrggbb`. */
-export interface Scheme {
-  /** Buttons, and what is chosen. */
-  accent: string;
-  /** Text on the accent. */
-  on_accent: string;
-  /** Links. */
-  link: string;
-}
-
-/** A new secret; the previous one stays valid until `previous_valid_until`. */
-export interface Secret {
-  /** The secret's id. */
-  secret_id: string;
-  /** The secret itself, which can't be read again. */
-  client_secret: string;
-  /** Until when the previous secret is valid; null if there was none. */
-  previous_valid_until: string | null;
-}
-
-/** A secret, which can't be shown again. */
-export interface SecretEntry {
-  /** The secret's id. */
-  secret_id: string;
-  /** Time of creation. */
-  created_at: string;
-  /** Until when it is valid; null if it does not expire. */
-  expires_at: string | null;
-}
-
-/** The message was taken and will be delivered. */
-export interface Send {
-  /** Names the message in `/v1/messages` and in delivery events. */
-  message_id: string;
-  /** Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`. */
-  status: "queued";
+/** Messages, each as `POST /v1/send` takes it. */
+export interface SendBatchBody {
+  /**
+   * 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET /v1/project`. An
+   * invalid one is rejected by itself.
+   */
+  messages: Array<SendBody>;
 }
 
 /**
  * A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a `template` with
  * its `variables`. Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`;
- * without it: no `variables`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * without it: no `variables`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface SendBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
@@ -3956,7 +3959,7 @@ export interface SendBody {
    * Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels in their
    * order, until one of them is reached. It remains one message, with one outcome.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /** Key of a template, in place of `text`, `format`, `media` and `buttons`. */
   template?: string | null | undefined;
   /**
@@ -3991,16 +3994,36 @@ export interface SendBody {
   metadata?: Record<string, unknown> | null | undefined;
 }
 
-/** A code that is being sent. */
-export interface SendOtp {
-  /** Names the code when it is verified, and its status. */
-  otp_id: string;
-  /** When the code stops working. */
-  expires_at: string;
-  /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
-  url?: string;
-  /** The route that it is sent by; absent for a code to one channel. */
-  route_id?: string;
+/**
+ * The message of a broadcast, and the subscriber who gets it as a test. Either `text` or `template` is given.
+ * With `template`: no `format`, `media` or `buttons`.
+ */
+export interface SendBroadcastTestBody {
+  /** Key of a template, in place of text, format, media and buttons. */
+  template?: string | null | undefined;
+  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
+  variables?: Record<string, string | number | boolean> | null | undefined;
+  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
+  text?: string | Record<string, string> | null | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
+  /** File that is shown with the text. */
+  media?: TemplateMedia | null | undefined;
+  /** Rows of buttons under the message, from top to bottom. */
+  buttons?: Array<Array<TemplateButton>> | undefined;
+  /** Skipped for recipients who have not granted it when it is sent. */
+  permission?: string | null | undefined;
+  /** Deliver without a notification sound. */
+  silent?: boolean | undefined;
+  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
+  expires_in?: number | null | undefined;
+  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
+  metadata?: Record<string, unknown> | null | undefined;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
 }
 
 /** The recipient of a code, and its options. With `route`: neither `channel` nor `address`. */
@@ -4039,12 +4062,24 @@ export interface SendOtpBody {
    * Id of a route: the same code is sent by its steps one after another, until it is given. In place of
    * `channel` and `address`.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /**
    * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
    * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
    */
   return_url?: string | null | undefined;
+}
+
+/** A code that is being sent. */
+export interface SentOtp {
+  /** Names the code when it is verified, and its status. */
+  otp_id: string;
+  /** When the code stops working. */
+  expires_at: string;
+  /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
+  url?: string;
+  /** The route that it is sent by; absent for a code to one channel. */
+  route?: string;
 }
 
 /** A session that waits for its Yes. */
@@ -4070,38 +4105,6 @@ export interface Session {
   interval: number;
 }
 
-/** A new session and its secrets. */
-export interface SessionBody {
-  /** Returned with the code; bind it to the browser's session to prevent CSRF. */
-  state?: string | undefined;
-  /**
-   * Where the bot sends the person back with the code; must equal that of one of the static links. Without
-   * it, poll the status.
-   */
-  callback_url?: string | null | undefined;
-  /** Offer only this channel; without it, all that can ask. */
-  channel?: string | null | undefined;
-  /**
-   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
-   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-  /**
-   * Email address or phone number, on the `channel` where people are known by one: the question is sent there
-   * at once. Use `number_matching` too, so that nobody confirms a sign-in that another person started.
-   */
-  address?: string | null | undefined;
-  /**
-   * Language of the bot's question, by any tag of BCP 47: the service's that is closest. Without it, the
-   * person's own.
-   */
-  lang?: string | null | undefined;
-  /** Number matching: the person chooses in the bot the number that your page shows. */
-  number_matching?: boolean | undefined;
-  /** The browser that signs in; shown in the bot's question. */
-  client?: SignInClientBody | null | undefined;
-}
-
 /** Where a session stands. */
 export interface SessionStatus {
   /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
@@ -4119,12 +4122,17 @@ export interface SessionStatus {
   expires_in: number;
 }
 
-/** What pages make of an accent colour, so that it is read in light and dark. */
-export interface Shades {
-  /** In light pages. */
-  light: Scheme;
-  /** In dark pages. */
-  dark: Scheme;
+/** Whether a person gets messages on one channel. */
+export interface SetPersonConsentBody {
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /**
+   * `subscribed` people get your messages on this channel; `unsubscribed` ones ended that, blocked the bot,
+   * never began, or you ended it.
+   */
+  consent: "subscribed" | "unsubscribed";
 }
 
 /** An item that arrived on a channel and could not be read or processed. */
@@ -4166,28 +4174,45 @@ export interface Sla {
   /** Of tickets with low priority. */
   low: Targets;
   /**
-   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
    */
-  warn_seconds: number;
+  warn_minutes: number;
+}
+
+/** The service levels of a project, by priority. What is left out has no target. */
+export interface SlaBody {
+  /** Of urgent tickets. */
+  urgent?: TargetsBody | undefined;
+  /** Of tickets with high priority. */
+  high?: TargetsBody | undefined;
+  /** Of tickets as usual. */
+  normal?: TargetsBody | undefined;
+  /** Of tickets with low priority. */
+  low?: TargetsBody | undefined;
+  /**
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_minutes?: number | undefined;
 }
 
 /** How far a ticket is from one of its targets. */
 export interface SlaClock {
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /**
-   * `running` while the team is to act, `paused` while the customer is, `completed` when there is nothing to
-   * wait for.
+   * `running` while the team is to act, `paused` while the customer is, `over` when there is nothing to wait
+   * for.
    */
-  status: "running" | "paused" | "completed";
+  state: "running" | "paused" | "over";
   /** When the target is missed, or was; null unless it is running. */
   due_at: string | null;
   /** Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or missed. */
-  outcome: "met" | "breached" | null;
+  outcome: "kept" | "breached" | null;
 }
 
 /** Fields of `sms.limit_reached`. No number is in it. */
@@ -4203,6 +4228,12 @@ export interface SmsLimitReachedEventData {
   /** What it says, for people. */
   detail: string;
   /** When it begins to count anew, unless the operator lifts it before. */
+  until: string;
+}
+
+/** End of the snooze; a customer's message wakes the ticket earlier. */
+export interface SnoozeBody {
+  /** When the ticket is open again, ahead. */
   until: string;
 }
 
@@ -4240,41 +4271,6 @@ export interface StaticLink {
   created_at: string;
 }
 
-/** A static link to be made. */
-export interface StaticLinkBody {
-  /**
-   * Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the whole
-   * service; it can't be changed later.
-   */
-  slug: string;
-  /** Helps you tell links apart: 1-100 characters. */
-  name: string;
-  /** Where people return with `code` and `state`; https, or http on localhost. */
-  callback_url: string;
-  /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  number_matching?: boolean | undefined;
-  /**
-   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
-   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-}
-
-/** What to change of a static link; what is left out stays. */
-export interface StaticLinkChange {
-  /** Helps you tell links apart: 1-100 characters. */
-  name?: string | undefined;
-  /** Where people return with `code` and `state`; https, or http on localhost. */
-  callback_url?: string | undefined;
-  /** Whether the hosted page shows a number that the person has to choose in the bot. */
-  number_matching?: boolean | undefined;
-  /**
-   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
-   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
-   */
-  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-}
-
 /** Tickets that were opened since; those merged into others are not counted. */
 export interface Stats {
   /** Since when tickets are counted. */
@@ -4296,6 +4292,12 @@ export interface Stats {
   sla: TargetShares;
 }
 
+/** The new status of a ticket. To snooze it, use `POST .../snooze`. */
+export interface StatusBody {
+  /** `open`: an agent is to act; `pending`: the customer is; `closed`. */
+  status: "open" | "pending" | "closed";
+}
+
 /** A message, how long after the step before it is due, and whom it is for. */
 export interface Step {
   /** How long after the step before, or after the enrollment, it is due. */
@@ -4310,7 +4312,7 @@ export interface Step {
    * Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is tried on
    * its channels in their order. Without one, the step goes to the subscriber who was enrolled.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
 }
 
 /**
@@ -4365,10 +4367,22 @@ export interface Submission {
   spam: "honeypot" | "too_fast" | null;
   /** In the order of the questions; those without an answer are left out. */
   answers: Array<Given>;
-  /** What became of the form's rules; empty for spam. */
-  rules: Array<RuleResult>;
+  /** What became of the form's routes; empty for spam. */
+  routes: Array<Lead>;
   /** When it was submitted. */
   created_at: string;
+}
+
+/** What the mini app's page was given by the messenger, and what the person shall carry. */
+export interface SubscribeInMiniAppBody {
+  /** Channel whose bot the mini app belongs to. */
+  channel: string;
+  /** The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`. */
+  init_data: string;
+  /** Tags added to the person; missing ones are created. */
+  tags?: Array<string> | undefined;
+  /** Your own id of this person, 1-128 printable characters, if you know who they are. */
+  external_id?: string | null | undefined;
 }
 
 /** A subscriber as the API shows them. */
@@ -4385,7 +4399,7 @@ export interface Subscriber {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -4425,7 +4439,7 @@ export interface SubscriberFilters {
   /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
   /** Only subscribers of this language. */
-  lang?: string | null | undefined;
+  lang?: "en" | "ru" | null | undefined;
   /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
@@ -4454,7 +4468,7 @@ export interface SubscriptionCreatedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4484,7 +4498,7 @@ export interface SubscriptionDeletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4519,7 +4533,7 @@ export interface SubscriptionPermissionChangedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4530,10 +4544,10 @@ export interface SubscriptionPermissionChangedEventData {
   granted: boolean;
 }
 
-/** A tag's name. */
-export interface TagBody {
-  /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
-  name: string;
+/** What a hosted page led back to `return_url` with. */
+export interface TakeOtpResultBody {
+  /** The parameter `result`; works once. */
+  result: string;
 }
 
 /** What became of an item that was taken anyway. */
@@ -4560,33 +4574,33 @@ export interface TargetShare {
 /** How often the service level targets were met. */
 export interface TargetShares {
   /** First replies. */
-  first_response: TargetShare;
+  first_reply: TargetShare;
   /** Replies to what customers wrote since. */
-  next_response: TargetShare;
+  next_reply: TargetShare;
   /** Closings. */
   resolution: TargetShare;
 }
 
 /** The targets of tickets of one priority. */
 export interface Targets {
-  /** Seconds until the first reply of an agent; null for no target. */
-  first_response_seconds: number | null;
-  /** Seconds until each further reply, from the customer's message on; null for no target. */
-  next_response_seconds: number | null;
-  /** Seconds until the ticket is closed; null for no target. */
-  resolution_seconds: number | null;
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes: number | null;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes: number | null;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes: number | null;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in: "business_hours" | "calendar";
 }
 
 /** The targets of tickets of one priority. */
 export interface TargetsBody {
-  /** Seconds until the first reply of an agent; null for no target. */
-  first_response_seconds?: number | null | undefined;
-  /** Seconds until each further reply, from the customer's message on; null for no target. */
-  next_response_seconds?: number | null | undefined;
-  /** Seconds until the ticket is closed; null for no target. */
-  resolution_seconds?: number | null | undefined;
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes?: number | null | undefined;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes?: number | null | undefined;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes?: number | null | undefined;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in?: "business_hours" | "calendar" | undefined;
 }
@@ -4649,14 +4663,22 @@ export interface TemplateMedia {
   filename?: string | null | undefined;
 }
 
+/** The message in each language that was asked for. */
+export interface TemplatePreview {
+  /** One entry per language. */
+  data: Array<PreviewMessage>;
+  /** Names of given variables that the template does not use, often typos; `POST /v1/send` ignores them. */
+  unused: Array<string>;
+}
+
 /** A ticket. */
 export interface Ticket {
   /** The ticket's id. */
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
   number: number;
-  /** What it is about; null for a ticket that was opened without text or subject. */
-  subject: string | null;
+  /** What it is about. */
+  subject: string;
   /**
    * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
    * message; `closed`.
@@ -4668,10 +4690,10 @@ export interface Ticket {
   channel: string;
   /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; null for none. */
-  customer_name: string | null;
-  /** Email address that was given for a customer without a messenger; else null. */
-  customer_email: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
+  customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
+  customer_email: string;
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /** Labels for agents. */
@@ -4707,8 +4729,6 @@ export interface Ticket {
   due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
-  /** Its service level targets; without those that it never had. */
-  sla: Array<SlaClock>;
 }
 
 /** A ticket as it is after what happened. */
@@ -4729,7 +4749,7 @@ export interface TicketAssignedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4747,6 +4767,40 @@ export interface TicketAssignedEventData {
   priority: "low" | "normal" | "high" | "urgent";
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
+}
+
+/** A bulk action and its progress. `processed` of a completed one is its `total`. */
+export interface TicketBulkAction {
+  /** The bulk action's id. */
+  bulk_action_id: string;
+  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
+  /**
+   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+   */
+  value: string | null;
+  /** `running`; `completed`, `cancelled` or `failed`, see `code`. */
+  status: "running" | "completed" | "cancelled" | "failed";
+  /** Tickets it is about; null while they are counted. */
+  total: number | null;
+  /** Tickets handled so far, including unchanged and `failed` ones. */
+  processed: number;
+  /** Tickets that no longer existed, or took no further tag. */
+  failed: number;
+  /** Share of the tickets that it has reached, from 0 to 1. */
+  progress: number;
+  /**
+   * Why it `failed`: `too_many` tickets match, the member stopped answering customers (`assignee_gone`), or
+   * its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+   */
+  code: "too_many" | "assignee_gone" | "job_failed" | null;
+  /** Why it `failed`, for people; null if it did not. */
+  error: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
 }
 
 /**
@@ -4787,7 +4841,7 @@ export interface TicketClosedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4839,7 +4893,7 @@ export interface TicketCreatedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4877,7 +4931,7 @@ export interface TicketCsatReceivedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4976,7 +5030,7 @@ export interface TicketRepliedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5018,7 +5072,7 @@ export interface TicketSlaBreachedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5037,10 +5091,10 @@ export interface TicketSlaBreachedEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5063,7 +5117,7 @@ export interface TicketSlaDueSoonEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5082,10 +5136,10 @@ export interface TicketSlaDueSoonEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
-   * `resolution`, the closing.
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
    */
-  target: "first_response" | "next_response" | "resolution";
+  target: "first_reply" | "next_reply" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5108,7 +5162,7 @@ export interface TicketStatusChangedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5132,6 +5186,12 @@ export interface TicketStatusChangedEventData {
   to: "open" | "pending" | "snoozed" | "closed";
 }
 
+/** All tags of the ticket; others are removed. */
+export interface TicketTagsBody {
+  /** All its labels; empty to remove them. */
+  tags: Array<string>;
+}
+
 /** A ticket as it is after what happened. */
 export interface TicketUnanswered24hEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -5150,7 +5210,7 @@ export interface TicketUnanswered24hEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: string;
+  lang?: "en" | "ru";
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5228,14 +5288,8 @@ export interface ToWebhook {
   kind: "webhook";
 }
 
-/** The event was taken. */
-export interface Track {
-  /** The event `event.tracked`, in `GET /v1/events` and in webhooks. */
-  event_id: string;
-}
-
 /** Something that a subscriber did, e.g. in your shop. */
-export interface TrackBody {
+export interface TrackEventBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
@@ -5252,6 +5306,12 @@ export interface TrackBody {
    * it.
    */
   properties?: Record<string, unknown> | undefined;
+}
+
+/** The event was taken. */
+export interface TrackedEvent {
+  /** The event `event.tracked`, in `GET /v1/events` and in webhooks. */
+  event_id: string;
 }
 
 /**
@@ -5285,10 +5345,18 @@ export interface UpdateAgentBody {
   shortcuts?: boolean | undefined;
 }
 
-/** Changes of a canned answer; omitted fields stay unchanged, and null removes the title. */
+/** What is to change; a field that is left out stays. Null removes a value. */
+export interface UpdateBrandingBody {
+  /** Name shown to people instead of the project's: 1-64 printable characters. */
+  sender_name?: string | null | undefined;
+  /** Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark. */
+  accent?: string | null | undefined;
+}
+
+/** What is to change; what is left out stays. */
 export interface UpdateCannedBody {
-  /** What agents see in the list; null for the key. */
-  title?: string | null | undefined;
+  /** What agents see in the list; empty for the key. */
+  title?: string | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
   /** How `text` is marked up. */
@@ -5301,7 +5369,7 @@ export interface UpdateChannelBody {
   settings: Record<string, unknown>;
 }
 
-/** Changes of a project's helpdesk; omitted fields stay unchanged. */
+/** The helpdesk of a project. What is left out has its default. */
 export interface UpdateDeskSettingsBody {
   /**
    * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
@@ -5341,7 +5409,7 @@ export interface UpdateFormBody {
   /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
   /** Where submissions go, each on its own; at most 40. */
-  rules?: Array<FormRule> | undefined;
+  routes?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -5372,21 +5440,6 @@ export interface UpdateGatewayBody {
    * names separated by dots, and numbers for positions in a list. Null for none.
    */
   paths?: GatewayPaths | null | undefined;
-}
-
-/** Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged. */
-export interface UpdateHoursBody {
-  /** IANA time zone of the hours and days. */
-  timezone?: string | undefined;
-  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings?: Array<OpeningBody> | undefined;
-  /** Days on which it is closed. */
-  holidays?: Array<HolidayBody> | undefined;
-  /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
-   */
-  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** Changes of a member; what is left out stays. */
@@ -5460,6 +5513,24 @@ export interface UpdatePermissionBody {
   default?: boolean | undefined;
 }
 
+/** What is to change; a field that is left out stays. A text that is null is removed. */
+export interface UpdateProjectBody {
+  /** Name shown to people: 1-64 printable characters. */
+  name?: string | undefined;
+  /**
+   * Text after subscribing, or one per language, at most 1,000 characters; null for the service's own. `{{
+   * first_name }}` and `{{ project }}` are filled in.
+   */
+  welcome?: string | Record<string, string> | null | undefined;
+  /** Text after unsubscribing, like `welcome`. */
+  farewell?: string | Record<string, string> | null | undefined;
+  /**
+   * Whether links in broadcasts lead through this service, which counts who opens them. For broadcasts that
+   * are accepted from then on.
+   */
+  link_tracking?: boolean | undefined;
+}
+
 /**
  * Another message, other times, or both. What is left out stays as it is.
  *
@@ -5490,7 +5561,7 @@ export interface UpdateRecurringBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /** Replaces `every`; a cron expression of five fields. */
   cron?: string | undefined;
   /** Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead. */
@@ -5542,31 +5613,26 @@ export interface UpdateScheduledBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route_id?: string | null | undefined;
+  route?: string | null | undefined;
   /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
   /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
   timezone?: string | undefined;
 }
 
-/**
- * Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
- * unchanged.
- */
-export interface UpdateSlaBody {
-  /** Of urgent tickets. */
-  urgent?: TargetsBody | undefined;
-  /** Of tickets with high priority. */
-  high?: TargetsBody | undefined;
-  /** Of tickets as usual. */
-  normal?: TargetsBody | undefined;
-  /** Of tickets with low priority. */
-  low?: TargetsBody | undefined;
+/** What to change of a static link; what is left out stays. */
+export interface UpdateStaticLinkBody {
+  /** Helps you tell links apart: 1-100 characters. */
+  name?: string | undefined;
+  /** Where people return with `code` and `state`; https, or http on localhost. */
+  callback_url?: string | undefined;
+  /** Whether the hosted page shows a number that the person has to choose in the bot. */
+  number_matching?: boolean | undefined;
   /**
-   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
-   * target that is shorter has no warning.
+   * Only channels that prove one of these are offered and accepted: an `account` on a messenger, access to a
+   * `mailbox`, a `phone` number, an account that a `homeserver` vouches for. Empty: any channel.
    */
-  warn_seconds?: number | undefined;
+  must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
 }
 
 /** Changes of a subscriber; what is left out stays. */
@@ -5581,6 +5647,12 @@ export interface UpdateSubscriberBody {
   attributes?: Record<string, unknown> | undefined;
 }
 
+/** A tag's new name. */
+export interface UpdateTagBody {
+  /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
+  name: string;
+}
+
 /** New contents; what is left out stays, and null for `media` takes the file away. */
 export interface UpdateTemplateBody {
   /** New text, or one per language; replaces all languages. */
@@ -5591,31 +5663,6 @@ export interface UpdateTemplateBody {
   media?: TemplateMedia | null | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | undefined;
-}
-
-/**
- * Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`, and a time
- * of `snoozed_until` no `status` but `snoozed`.
- */
-export interface UpdateTicketBody {
-  /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`. A closed ticket can't be snoozed.
-   */
-  status?: "open" | "pending" | "snoozed" | "closed" | undefined;
-  /** How urgent the ticket is. */
-  priority?: "low" | "normal" | "high" | "urgent" | undefined;
-  /** The member who is to handle the ticket, no viewer; null unassigns it. */
-  assignee_id?: string | null | undefined;
-  /** With `assignee_id`: fail with 409 if another member has the ticket already. */
-  only_if_unassigned?: boolean | undefined;
-  /** All its labels; others are removed. */
-  tags?: Array<string> | undefined;
-  /**
-   * Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null, or omitted
-   * with the status `snoozed`: until the customer writes.
-   */
-  snoozed_until?: string | null | undefined;
 }
 
 /** What is to change; a field that is left out stays. `description: null` removes the note. */
@@ -5643,31 +5690,6 @@ export interface Usage {
   credits: number;
 }
 
-/** A variant, and what became of it. Who got it as the winner is not among its figures. */
-export interface VariantFigures {
-  /** The variant's name; by default A, B, C, D by place. */
-  name: string;
-  /** The message; of a template, the text at the time of the request. */
-  message: MailingMessage;
-  /** Recipients whose messenger accepted the message. */
-  sent: number;
-  /** Recipients who did not get it, including those of `unknown`. */
-  failed: number;
-  /**
-   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
-   * after the request. They are not tried again.
-   */
-  unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
-  skipped: number;
-  /** Recipients who were chosen for it. */
-  total: number;
-  /** People who got it and clicked something in it at least once. */
-  clicked: number;
-  /** `clicked` of `sent`, from 0 to 1. */
-  clicked_share: number;
-}
-
 /** A phone number or an email address that the person has proven to be theirs. */
 export interface VerifiedContact {
   /** `phone` or `email`. */
@@ -5678,8 +5700,14 @@ export interface VerifiedContact {
   verified_at: string;
 }
 
-/** Who signed in. */
-export interface Verify {
+/** The subscriber who entered the correct code. */
+export interface VerifiedOtp {
+  /** Always true: a wrong code is an error. */
+  verified: true;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
+  otp_id: string;
+  /** That of the request. */
+  purpose: string;
   /** A person on one channel of the project. */
   subscriber_id: string;
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -5692,7 +5720,34 @@ export interface Verify {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /**
+   * What the code proves of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+   * number, or an account that a `homeserver` vouches for; null if it was sent on several channels by a
+   * route.
+   */
+  proves: "account" | "mailbox" | "phone" | "homeserver" | null;
+}
+
+/** Who signed in. */
+export interface VerifiedSignIn {
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
+  username: string;
+  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
+  lang: "en" | "ru";
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5720,39 +5775,6 @@ export interface VerifyBody {
    * for. Empty: any. Give it if you rely on it, since people could bring the code of another static link.
    */
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
-}
-
-/** The subscriber who entered the correct code. */
-export interface VerifyOtp {
-  /** Always true: a wrong code is an error. */
-  verified: true;
-  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
-  otp_id: string;
-  /** That of the request. */
-  purpose: string;
-  /** A person on one channel of the project. */
-  subscriber_id: string;
-  /** Messenger, by its channel's name in `GET /v1/project`. */
-  channel: string;
-  /** First name, as the messenger has it. */
-  first_name: string;
-  /**
-   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
-   * address.
-   */
-  username: string;
-  /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: string;
-  /** The person's tags. */
-  tags: Array<string>;
-  /** Your own id of the person; null until one is assigned. */
-  external_id: string | null;
-  /**
-   * What the code proves of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
-   * number, or an account that a `homeserver` vouches for; null if it was sent on several channels by a
-   * route.
-   */
-  proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
 
 /**
@@ -5790,6 +5812,12 @@ export interface Viewer {
   seen_at: string;
 }
 
+/** Who has a ticket open, last seen first. */
+export interface ViewerList {
+  /** Those who were seen there just now. */
+  data: Array<Viewer>;
+}
+
 /** A webhook as the API shows it. */
 export interface Webhook {
   /** The webhook's id. */
@@ -5815,6 +5843,47 @@ export interface Webhook {
   updated_at: string;
 }
 
+/** One HTTP call. */
+export interface WebhookAttempt {
+  /** When it was made. */
+  attempted_at: string;
+  /** Seconds until it ended. */
+  duration_seconds: number;
+  /** HTTP status of the response; null if there was none. */
+  status_code: number | null;
+  /**
+   * Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was no complete
+   * response, or no call. Null if it did.
+   */
+  code: "bad_status" | "no_response" | null;
+  /** The same for people. */
+  error: string | null;
+  /** The first 2 KiB of the response's body, as text; null if there was none. */
+  answer: string | null;
+}
+
+/** A delivery of an event to a webhook, with its attempts. */
+export interface WebhookDelivery {
+  /** The delivery's id, which every attempt carries in a header, so that receivers can recognise repetitions. */
+  delivery_id: string;
+  /** The webhook's id. */
+  webhook_id: string;
+  /** The event's id. */
+  event_id: string;
+  /** The event's name. */
+  event: string;
+  /** `queued` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
+  status: "queued" | "delivered" | "failed" | "cancelled";
+  /** Time of creation. */
+  created_at: string;
+  /** When it is attempted next; null unless it is queued. */
+  next_attempt_at: string | null;
+  /** When it was delivered, failed or cancelled; null while it is queued. */
+  finished_at: string | null;
+  /** Its attempts, the first one first. */
+  attempts: Array<WebhookAttempt>;
+}
+
 /** Fields of `webhook.disabled`. */
 export interface WebhookDisabledEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -5833,6 +5902,20 @@ export interface WebhookDisabledEventData {
   status_code: number | null;
   /** Why the last attempt failed, for people; null if nothing more is known. */
   error: string | null;
+}
+
+/** A replay that has begun, in the background. */
+export interface WebhookReplay {
+  /** The webhook's id. */
+  webhook_id: string;
+  /** Events that happened then or later are looked at. */
+  since: string;
+  /** Up to the time of the request; later events are delivered as usual. */
+  until: string;
+  /** Whether those that were delivered are delivered once more. */
+  include_delivered: boolean;
+  /** How many events are looked at, and delivered if they need be. */
+  events: number;
 }
 
 /** Fields of `webhook.test`. */
@@ -5854,15 +5937,73 @@ export interface When {
   /** The subscriber has granted it. */
   permission?: string | null | undefined;
   /** The subscriber reads this language. */
-  lang?: string | null | undefined;
+  lang?: "en" | "ru" | null | undefined;
   /** The subscriber uses this messenger, by the name of its channel. */
   channel?: string | null | undefined;
   /** An attribute of the subscriber has a value. */
   attribute?: AttributeIs | null | undefined;
 }
 
-/** The winner of an experiment. */
-export interface WinnerBody {
-  /** The variant's name. */
-  variant: string;
+/** A ticket with a page of its messages and notes. */
+export interface WholeTicket {
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /** What it is about. */
+  subject: string;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** Channel of the customer; `virtual` for one without a messenger. */
+  channel: string;
+  /** The customer; null for one without a messenger. */
+  subscriber_id: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
+  customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
+  customer_email: string;
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** Labels for agents. */
+  tags: Array<string>;
+  /**
+   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
+   * `form`.
+   */
+  source: string;
+  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
+  source_id: string | null;
+  /** When it was opened. */
+  created_at: string;
+  /** Time of the last change; that of creation if there was none. */
+  updated_at: string;
+  /** When the customer or an agent wrote last; notes do not count. */
+  last_message_at: string;
+  /** When the customer began to wait for an answer; null if they do not wait. */
+  waiting_since: string | null;
+  /** When it is open again; null unless it is snoozed. */
+  snoozed_until: string | null;
+  /** When it was last closed; null while it is not. */
+  closed_at: string | null;
+  /** Seconds from its opening to the first reply of an agent; null before. */
+  first_response_seconds: number | null;
+  /** Seconds from its opening to the last closing; null while it is not closed. */
+  resolution_seconds: number | null;
+  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
+  csat_score: number | null;
+  /** What they added to it; null for nothing. */
+  csat_comment: string | null;
+  /** When the first of its service level targets is missed, or was; null while none runs. */
+  due_at: string | null;
+  /** Id of the ticket that goes on in its place; null unless it was merged. */
+  merged_into: string | null;
+  /** Its messages and notes, newest first. */
+  messages: EntryPage;
+  /** Its service level targets; without those that it never had. */
+  sla: Array<SlaClock>;
 }

@@ -9,12 +9,12 @@ from msgsvc_auth.guarantees import Guarantees
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.models import (
+    CreateStaticLinkBody,
     Session,
     StaticLink,
-    StaticLinkBody,
-    StaticLinkChange,
     StaticLinkQuery,
-    VerifyAnswer,
+    UpdateStaticLinkBody,
+    VerifiedSignInAnswer,
 )
 from msgsvc_auth.payloads import link_payload, session_payload
 from msgsvc_auth.service import SignIn
@@ -116,7 +116,9 @@ async def new_link(page: PageContext) -> Render:
 )
 async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
-    link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
+    link = await static_links.create(
+        page.tx, page.project_id, validate(CreateStaticLinkBody, typed)
+    )
     page.note(slug=link.slug)
     return Redirect(
         page.url(f"/sign-in/links/{link.slug}"), page._("Created. Put it on your site.")
@@ -141,7 +143,7 @@ async def link(
 )
 async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
-    body = validate(StaticLinkChange, _typed(page))
+    body = validate(UpdateStaticLinkBody, _typed(page))
     await static_links.change(page.tx, page.project_id, slug, body)
     return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
@@ -200,7 +202,7 @@ async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Re
     session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_ins.code_of(session, clock.now_ms()) or ""
     session, person = await sign_ins.verify(page.project_id, code, page.tx)
-    answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)
+    answer = VerifiedSignInAnswer.of(session, person).model_dump_json(indent=2)
     return Render("exchanged.html", {"answer": answer, "person": person})
 
 

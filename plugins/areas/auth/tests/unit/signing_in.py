@@ -6,7 +6,13 @@ from starlette.requests import Request
 
 from msgsvc_auth.confirming import Confirmed
 from msgsvc_auth.links import StaticLinks
-from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink, StaticLinkBody
+from msgsvc_auth.models import (
+    CreateSessionBody,
+    CreateStaticLinkBody,
+    NewSession,
+    Session,
+    StaticLink,
+)
 from msgsvc_auth.service import SignIn
 from msgsvc_core.billing import Charge
 from msgsvc_core.channels import ButtonPressed, ChannelUser, OutgoingMessage, Started
@@ -25,13 +31,13 @@ ANNA = ChannelUser("7", "Anna")
 
 async def add_link(core: MemoryCore, tx: Tx, slug: str = "shop") -> StaticLink:
     """A static link that leads to `CALLBACK`."""
-    body = StaticLinkBody(slug=slug, name="Shop", callback_url=CALLBACK)
+    body = CreateStaticLinkBody(slug=slug, name="Shop", callback_url=CALLBACK)
     return await core.get(StaticLinks).create(tx, PROJECT, body)
 
 
 async def begin(core: MemoryCore, tx: Tx, **body: Any) -> NewSession:
     """A sign-in that waits for its Yes."""
-    return await core.get(SignIn).open(tx, PROJECT, SessionBody(**body))
+    return await core.get(SignIn).open(tx, PROJECT, CreateSessionBody(**body))
 
 
 async def say_yes(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_auth.addressed import AddressedSignIns
-from msgsvc_auth.models import SessionBody
+from msgsvc_auth.models import CreateSessionBody
 from msgsvc_core.channels import Capabilities
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
@@ -23,7 +23,7 @@ async def core() -> AsyncIterator[MemoryCore]:
 
 
 async def begin(core: MemoryCore, tx: Tx, address: str, **body: Any) -> None:
-    given = SessionBody(address=address, **{"channel": "messenger_a", **body})
+    given = CreateSessionBody(address=address, **{"channel": "messenger_a", **body})
     await core.get(AddressedSignIns).open(tx, PROJECT, given)
 
 

@@ -5,7 +5,7 @@ import pytest
 from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.links import StaticLinks
-from msgsvc_auth.models import StaticLinkBody
+from msgsvc_auth.models import CreateStaticLinkBody
 from msgsvc_auth.outcomes import SignInOutcomes
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ButtonPressed, ChannelUser
@@ -52,7 +52,7 @@ def test_a_code_is_the_same_when_it_is_asked_for_again() -> None:
 
 
 async def test_a_static_link_leads_to_https_alone(core: MemoryCore, tx: Tx) -> None:
-    body = StaticLinkBody(slug="shop", name="Shop", callback_url="http://shop.example/back")
+    body = CreateStaticLinkBody(slug="shop", name="Shop", callback_url="http://shop.example/back")
 
     with pytest.raises(InvalidUrl):
         await core.get(StaticLinks).create(tx, PROJECT, body)

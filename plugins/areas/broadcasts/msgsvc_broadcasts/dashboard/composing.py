@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_broadcasts.dashboard import testing, varying
 from msgsvc_broadcasts.dashboard.counting import CountedAudience, count
 from msgsvc_broadcasts.drafts import DraftTests
-from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.models import CreateBroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_broadcasts.variants import MAX_VARIANTS
 from msgsvc_core.api.validation import validate
@@ -271,7 +271,7 @@ def _chosen(page: PageContext, secrets: SecretBox) -> str:
     return job_id
 
 
-def _body(page: PageContext) -> BroadcastBody:
+def _body(page: PageContext) -> CreateBroadcastBody:
     """Raises `ValidationFailed`."""
     form = page.form
     given: dict[str, Any] = {**varying.body_of(form), "audience": audience_of(form)}
@@ -283,7 +283,7 @@ def _body(page: PageContext) -> BroadcastBody:
         given["send_at"] = _moment(page)
     if form.text("pace").strip():
         given["messages_per_minute"] = form.number("pace")
-    return validate(BroadcastBody, given, languages=page.languages)
+    return validate(CreateBroadcastBody, given, languages=page.languages)
 
 
 def _moment(page: PageContext) -> str:

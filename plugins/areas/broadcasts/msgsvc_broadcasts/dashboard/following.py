@@ -8,7 +8,7 @@ from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import SOURCE, BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import Broadcasts
-from msgsvc_broadcasts.variants import ExperimentAnswer, decides_at_ms
+from msgsvc_broadcasts.variants import BroadcastExperimentAnswer, decides_at_ms
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, Sample
@@ -282,7 +282,7 @@ async def _variants(
 ) -> dict[str, Any]:
     counted = await experiments.recent_figures(page.tx, mailing, page.clock.now_ms())
     return {
-        "experiment": ExperimentAnswer.of(mailing),
+        "experiment": BroadcastExperimentAnswer.of(mailing),
         "counted": counted,
         "decides_at_ms": decides_at_ms(mailing),
         "can_choose": mailing.is_testing

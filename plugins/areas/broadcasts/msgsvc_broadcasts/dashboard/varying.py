@@ -4,8 +4,8 @@ prefix."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_broadcasts.models import BroadcastBody
-from msgsvc_broadcasts.variants import MAX_VARIANTS, BroadcastExperiment
+from msgsvc_broadcasts.models import CreateBroadcastBody
+from msgsvc_broadcasts.variants import MAX_VARIANTS, BroadcastExperimentBody
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, PostedForm
 from msgsvc_core.dashboard.writing import MessageForm
@@ -95,6 +95,6 @@ def values_of(mailing: Mailing) -> Mapping[str, Sequence[str]]:
     }
 
 
-def experiment_of(body: BroadcastBody) -> BroadcastExperiment | None:
+def experiment_of(body: CreateBroadcastBody) -> BroadcastExperimentBody | None:
     """How the variants of a body are tried; None for one message."""
-    return None if body.variants is None else body.experiment or BroadcastExperiment()
+    return None if body.variants is None else body.experiment or BroadcastExperimentBody()

@@ -9,10 +9,10 @@ import pytest
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.experiments import Experiments, best
-from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.models import CreateBroadcastBody
 from msgsvc_broadcasts.recent_figures import MANY
 from msgsvc_broadcasts.service import Broadcasts
-from msgsvc_broadcasts.variants import VariantFigures
+from msgsvc_broadcasts.variants import BroadcastVariantAnswer
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
@@ -27,7 +27,7 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security import SecretBox
 from msgsvc_devkit.core import PROJECT, MemoryCore, memory_core
 
-SALE = BroadcastBody(text="Sale", audience=Audience(all=True))
+SALE = CreateBroadcastBody(text="Sale", audience=Audience(all=True))
 
 
 class Prices:
@@ -92,8 +92,8 @@ async def test_presses_on_messages_that_are_gone_are_not_recorded(core: MemoryCo
     assert await tx.fetch_all("SELECT * FROM broadcasts_clicks") == []
 
 
-def compared(sent: int, clicked: int) -> VariantFigures:
-    return VariantFigures.of(PartOutcomes("A", sent=sent), clicked, {"text": "Hi"})
+def compared(sent: int, clicked: int) -> BroadcastVariantAnswer:
+    return BroadcastVariantAnswer.of(PartOutcomes("A", sent=sent), clicked, {"text": "Hi"})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_figures_of_many_recipients_are_counted_again_after_a_while_or_a_c
     ended = replace(mailing, status="completed")
     counted: list[str] = []
 
-    async def figures(_tx: Tx, of: Mailing) -> list[VariantFigures]:
+    async def figures(_tx: Tx, of: Mailing) -> list[BroadcastVariantAnswer]:
         counted.append(of.status)
         return []
 

@@ -4,7 +4,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.projects.branding import DEFAULT_ACCENT, Branding, shades_of
-from msgsvc_core.projects.branding.models import BrandingBody
+from msgsvc_core.projects.branding.models import UpdateBrandingBody
 from msgsvc_core.projects.branding.service import ProjectBranding
 from msgsvc_dashboard.developers.area import pages
 
@@ -62,11 +62,11 @@ async def branding_preview(page: PageContext, branding: ProjectBranding) -> Rend
     )
 
 
-def _typed(page: PageContext) -> BrandingBody:
+def _typed(page: PageContext) -> UpdateBrandingBody:
     """The picker always has a colour: the service's own means none."""
     accent = page.form.text("accent").strip().lower()
     return validate(
-        BrandingBody,
+        UpdateBrandingBody,
         {
             "sender_name": page.form.text("sender_name").strip() or None,
             "accent": None if accent in {"", DEFAULT_ACCENT} else accent,

@@ -7,7 +7,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.i18n import Localized, Title, Translate, titled
 from msgsvc_core.mailings.links import PATH
-from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.projects.models import UpdateProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
@@ -44,7 +44,7 @@ async def project(
 )
 async def change_project(page: PageContext, projects: Projects) -> Redirect:
     body = validate(
-        ProjectBody,
+        UpdateProjectBody,
         {
             "name": page.form.text("name").strip(),
             "welcome": _typed(page, "welcome"),

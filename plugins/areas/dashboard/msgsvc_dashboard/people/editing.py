@@ -6,7 +6,7 @@ from msgsvc_core.dashboard import PageContext, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
 from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.messages.bodies import EditBody
+from msgsvc_core.messages.bodies import EditMessageBody
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_dashboard.people.content import of_message
@@ -31,7 +31,7 @@ async def preview(
     """The edited message as the person will see it: a fragment for htmx, otherwise with the form."""
     found = await messages.find(page.tx, page.project_id, page.params["message_id"])
     try:
-        body = validate(EditBody, MessageForm(page.form).content())
+        body = validate(EditMessageBody, MessageForm(page.form).content())
         shown = previews.of(page, body.changed(found.content), [found.channel])
         tried = TriedMessage([((), shown)])
     except ApiError as error:
@@ -51,7 +51,7 @@ async def preview(
 )
 async def edit(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
-    body = validate(EditBody, MessageForm(page.form).content())
+    body = validate(EditMessageBody, MessageForm(page.form).content())
     page.note(message=message_id)
     await messages.changes.edit(page.tx, page.project_id, message_id, body)
     return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The edit is being sent."))

@@ -5,7 +5,7 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.subscribers.links import SubscriptionLinks
-from msgsvc_core.subscribers.models import LinkBody
+from msgsvc_core.subscribers.models import CreateLinkBody
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
@@ -45,7 +45,7 @@ async def make_link(
         "external_id": form.text("external_id").strip() or None,
         "expires_in": days * DAY_S if isinstance(days, int) else days,
     }
-    body = validate(LinkBody, given)
+    body = validate(CreateLinkBody, given)
     project_id = page.project_id
     payload, expires_at_ms = await all_links.create(page.tx, project_id, body)
     links = channels.deep_links(project_id, payload)

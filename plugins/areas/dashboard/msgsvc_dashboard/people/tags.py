@@ -3,7 +3,7 @@
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
-from msgsvc_core.subscribers.tags.models import TagBody
+from msgsvc_core.subscribers.tags.models import CreateTagBody, UpdateTagBody
 from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import tag_pages as pages
@@ -24,7 +24,7 @@ async def tags(page: PageContext, all_tags: Tags, settings: Settings) -> Render:
 
 @pages.post("/tags", access="project:write", form_page=tags, title=lambda _: _("Tag created"))
 async def create(page: PageContext, all_tags: Tags) -> Redirect:
-    body = validate(TagBody, {"name": page.form.text("name").strip()})
+    body = validate(CreateTagBody, {"name": page.form.text("name").strip()})
     page.note(tag=body.name)
     await all_tags.create(page.tx, page.project_id, body.name)
     return Redirect(page.url("/tags"), notice=page._("Tag created."))
@@ -35,7 +35,7 @@ async def create(page: PageContext, all_tags: Tags) -> Redirect:
 )
 async def rename(page: PageContext, all_tags: Tags) -> Redirect:
     tag = await all_tags.get(page.tx, page.project_id, page.params["tag"])
-    body = validate(TagBody, {"name": page.form.text("name").strip()})
+    body = validate(UpdateTagBody, {"name": page.form.text("name").strip()})
     page.note(tag=tag.name, name=body.name)
     await all_tags.rename(page.tx, page.project_id, page.params["tag"], body.name)
     return Redirect(page.url("/tags"), notice=page._("Tag renamed."))

@@ -322,7 +322,7 @@ class ClientQuery(PageQuery):
     """Paging."""
 
 
-class SecretAnswer(ResponseModel):
+class NewOidcClientSecretAnswer(ResponseModel):
     """A new secret; the previous one stays valid until `previous_valid_until`."""
 
     secret_id: SecretId
@@ -333,7 +333,7 @@ class SecretAnswer(ResponseModel):
     )
 
 
-class SecretEntry(ResponseModel):
+class OidcClientSecretAnswer(ResponseModel):
     """A secret, which can't be shown again."""
 
     secret_id: SecretId
@@ -343,7 +343,7 @@ class SecretEntry(ResponseModel):
     )
 
     @classmethod
-    def of(cls, secret: ClientSecret) -> "SecretEntry":
+    def of(cls, secret: ClientSecret) -> "OidcClientSecretAnswer":
         return cls(
             secret_id=secret.secret_id,
             created_at=to_rfc3339(secret.created_at_ms),
@@ -355,10 +355,10 @@ class SecretQuery(PageQuery):
     """Paging."""
 
 
-class SecretList(ResponseModel):
+class OidcClientSecretList(ResponseModel):
     """A page of the valid secrets of a client, newest first."""
 
-    data: list[SecretEntry] = Field(description="The secrets of this page.")
+    data: list[OidcClientSecretAnswer] = Field(description="The secrets of this page.")
     next_cursor: NextCursor
 
 

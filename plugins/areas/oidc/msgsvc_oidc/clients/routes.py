@@ -9,12 +9,12 @@ from msgsvc_oidc.clients.models import (
     ClientQuery,
     CreateOidcClientBody,
     NewOidcClientAnswer,
+    NewOidcClientSecretAnswer,
     OidcClientAnswer,
     OidcClientList,
-    SecretAnswer,
-    SecretEntry,
+    OidcClientSecretAnswer,
+    OidcClientSecretList,
     SecretId,
-    SecretList,
     SecretQuery,
     UpdateOidcClientBody,
     client_fields,
@@ -97,12 +97,14 @@ async def delete_oidc_client(ctx: Context, client_id: ClientId, clients: Clients
 @router.get("/v1/oidc/clients/{client_id}/secrets", errors=(BadRequest, NotFound))
 async def list_oidc_client_secrets(
     ctx: Context, client_id: ClientId, query: SecretQuery, clients: Clients
-) -> SecretList:
+) -> OidcClientSecretList:
     """Lists the valid secrets of a client, newest first, without their texts."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
     found = await clients.secrets_page(ctx.tx, client, query)
     page, following = query.cut(found, lambda secret: secret.secret_id)
-    return SecretList(data=[SecretEntry.of(each) for each in page], next_cursor=following)
+    return OidcClientSecretList(
+        data=[OidcClientSecretAnswer.of(each) for each in page], next_cursor=following
+    )
 
 
 @router.post(
@@ -112,11 +114,11 @@ async def list_oidc_client_secrets(
 )
 async def rotate_oidc_client_secret(
     ctx: Context, client_id: ClientId, clients: Clients
-) -> SecretAnswer:
+) -> NewOidcClientSecretAnswer:
     """Makes a new secret. The previous one stays valid for some days, so that it can be replaced."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
     made, secret, previous_ends_at_ms = await clients.rotate_secret(ctx.tx, client)
-    return SecretAnswer(
+    return NewOidcClientSecretAnswer(
         secret_id=made.secret_id,
         client_secret=secret,
         previous_valid_until=optional_rfc3339(previous_ends_at_ms),

@@ -38,7 +38,7 @@ class RegistrationToken:
     created_at_ms: int
 
 
-class RegistrationTokenBody(RequestModel):
+class CreateRegistrationTokenBody(RequestModel):
     """A new initial access token."""
 
     name: ClientName = Field(

@@ -6,9 +6,9 @@ from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.protocol.discovery import REGISTRATION
 from msgsvc_oidc.registration.models import (
+    CreateRegistrationTokenBody,
     NewRegistrationTokenAnswer,
     RegistrationTokenAnswer,
-    RegistrationTokenBody,
     RegistrationTokenId,
     RegistrationTokenList,
     RegistrationTokenQuery,
@@ -37,7 +37,7 @@ async def list_oidc_registration_tokens(
     audited=lambda _: _("Registration token created"),
 )
 async def create_oidc_registration_token(
-    ctx: Context, body: RegistrationTokenBody, tokens: RegistrationTokens, issuers: Issuers
+    ctx: Context, body: CreateRegistrationTokenBody, tokens: RegistrationTokens, issuers: Issuers
 ) -> NewRegistrationTokenAnswer:
     """Makes a token by which software registers itself as an OpenID client. It is shown once."""
     token, text = await tokens.create(ctx.tx, ctx.project_id, body)

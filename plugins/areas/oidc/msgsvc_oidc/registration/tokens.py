@@ -10,8 +10,8 @@ from msgsvc_core.security import digest
 from msgsvc_oidc.protocol.errors import invalid_token
 from msgsvc_oidc.registration import store
 from msgsvc_oidc.registration.models import (
+    CreateRegistrationTokenBody,
     RegistrationToken,
-    RegistrationTokenBody,
     RegistrationTokenQuery,
 )
 
@@ -33,7 +33,7 @@ class RegistrationTokens:
         self._is_on = is_on
 
     async def create(
-        self, tx: Tx, project_id: str, body: RegistrationTokenBody
+        self, tx: Tx, project_id: str, body: CreateRegistrationTokenBody
     ) -> tuple[RegistrationToken, str]:
         """A new token, and its text, which can't be read again. Raises `Conflict` at the limit, and where
         registration is off."""

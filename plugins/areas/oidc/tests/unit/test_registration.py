@@ -16,14 +16,14 @@ from msgsvc_oidc.protocol.registration import (
     registration_body,
     wire_name,
 )
-from msgsvc_oidc.registration.models import RegistrationTokenBody
+from msgsvc_oidc.registration.models import CreateRegistrationTokenBody
 from msgsvc_oidc.registration.tokens import MAX_TOKENS, RegistrationTokens
 from plugins.areas.oidc.tests.unit.provider import CALLBACK
 from plugins.areas.oidc.tests.unit.provider import CLIENT as ANY_CLIENT
 
 CLIENT = replace(ANY_CLIENT, dynamic=True, created_at_ms=5000)
 
-MATRIX = RegistrationTokenBody(name="Matrix")
+MATRIX = CreateRegistrationTokenBody(name="Matrix")
 
 with_registration = pytest.mark.parametrize("core", [{"registration": True}], indirect=True)
 

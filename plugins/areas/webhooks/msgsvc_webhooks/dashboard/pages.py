@@ -16,7 +16,7 @@ from msgsvc_webhooks.dashboard.verifying import Verification
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryQuery,
-    ReplayBody,
+    ReplayWebhookBody,
     UpdateWebhookBody,
     Webhook,
 )
@@ -197,7 +197,7 @@ async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> R
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
     since_ms = clock.now_ms() - back_ms
-    body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
+    body = validate(ReplayWebhookBody, {"since": to_rfc3339(since_ms)})
     answer = await replays.start(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
         "Replaying: {count} event is checked, and delivered again if it did not arrive.",
