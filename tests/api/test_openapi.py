@@ -604,7 +604,7 @@ def test_responses_have_all_their_fields_or_say_that_one_may_be_missing(
     whole: dict[str, Any],
 ) -> None:
     verify = whole["components"]["schemas"]["SessionStatus"]
-    sent = whole["components"]["schemas"]["Send"]
+    sent = whole["components"]["schemas"]["QueuedMessage"]
 
     assert "code" not in verify["required"]
     assert verify["properties"]["code"]["type"] == "string"

@@ -63,7 +63,7 @@ async def test_answers_are_values() -> None:
 
     assert first == second != other
     assert len({first, second, other}) == 2
-    assert repr(first) == "Send(message_id='msg_1', status='queued')"
+    assert repr(first) == "QueuedMessage(message_id='msg_1', status='queued')"
     with pytest.raises(FrozenInstanceError):
         first.status = "sent"
 

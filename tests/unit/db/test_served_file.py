@@ -9,9 +9,10 @@ def test_a_file_is_marked_by_one_service_until_it_stops(tmp_path: Path) -> None:
     path, other = tmp_path / "a.db", tmp_path / "b.db"
     path.touch()
     other.touch()
-    first, second = ServedFile(path), ServedFile(path)
+    first, second, third = ServedFile(path), ServedFile(path), ServedFile(other)
 
-    assert (first.acquire(), second.acquire(), ServedFile(other).acquire()) == (True, False, True)
+    assert (first.acquire(), second.acquire(), third.acquire()) == (True, False, True)
+    third.release()
     second.release()
     assert not second.acquire()
     first.release()

@@ -50,18 +50,6 @@ class AddSubscriberBody(_AddSubscriberBody, total=False):
     attributes: Mapping[str, Any]
 
 
-class _AssignBody(TypedDict):
-    #: The member who is to handle the ticket, no viewer; null to unassign it.
-    assignee_id: str | None
-
-
-class AssignBody(_AssignBody, total=False):
-    """The assignee; null to unassign the ticket."""
-
-    #: Fail with 409 if the ticket is already assigned.
-    only_if_unassigned: bool
-
-
 class AttributeIs(TypedDict):
     """An attribute of the subscriber has this value."""
 
@@ -97,8 +85,8 @@ class AudienceBody(TypedDict, total=False):
 class BlockBody(TypedDict, total=False):
     """The reason for the block, shown in the blocklist."""
 
-    #: Why, for agents; may be empty.
-    reason: str
+    #: Why, for agents; null for none.
+    reason: str | None
 
 
 class BroadcastExperimentBody(TypedDict, total=False):
@@ -145,8 +133,8 @@ class _BulkActionBody(TypedDict):
 class BulkActionBody(_BulkActionBody, total=False):
     """What is done with whom: `all`, `filters` or `subscriber_ids`."""
 
-    #: The tag of `add_tag`, created if needed, or `remove_tag`.
-    tag: str | None
+    #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
+    value: str | None
     #: All subscribers of the project, of any status.
     all: bool
     #: Those whom `GET /v1/subscribers` lists with these filters, at least one.
@@ -265,8 +253,8 @@ class _CreateCannedBody(TypedDict):
 class CreateCannedBody(_CreateCannedBody, total=False):
     """A new canned answer."""
 
-    #: What agents see in the list; empty for the key.
-    title: str
+    #: What agents see in the list; null for the key.
+    title: str | None
     #: How `text` is marked up.
     format: Literal["plain", "markdown", "html", "rich"]
 
@@ -329,7 +317,7 @@ class _CreateFormBody(TypedDict):
 
 
 class CreateFormBody(_CreateFormBody, total=False):
-    """A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads
+    """A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads
     forward, and its condition is about a field that was asked before.
     """
 
@@ -338,7 +326,7 @@ class CreateFormBody(_CreateFormBody, total=False):
     #: Text after submitting, in one or several languages; null for the service's own.
     thanks: str | Mapping[str, str] | None
     #: Where submissions go, each on its own; at most 40.
-    routes: Sequence[FormRule]
+    rules: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -717,24 +705,8 @@ class _HolidayBody(TypedDict):
 class HolidayBody(_HolidayBody, total=False):
     """A day on which the desk is closed."""
 
-    #: What the day is, for agents; may be empty.
-    name: str
-
-
-class HoursBody(TypedDict, total=False):
-    """The business hours of a project's helpdesk. What is left out has its default. Openings of a day
-    don't overlap; holidays are different days.
-    """
-
-    #: IANA time zone of the hours and days.
-    timezone: str
-    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: Sequence[OpeningBody]
-    #: Days on which it is closed.
-    holidays: Sequence[HolidayBody]
-    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
-    #: and closed period: a text, or one by language. Null for nothing.
-    away_message: str | Mapping[str, str] | None
+    #: What the day is, for agents; null for nothing.
+    name: str | None
 
 
 class LinkMemberBody(TypedDict, total=False):
@@ -796,8 +768,8 @@ class OpenTicketBody(_OpenTicketBody, total=False):
     name: str | None
     #: Email address of a virtual customer, for agents: nothing is sent to it.
     email: str | None
-    #: By default the beginning of the text.
-    subject: str
+    #: What it is about; by default the beginning of the text.
+    subject: str | None
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
     #: Labels for agents.
@@ -836,13 +808,6 @@ class PreviewTemplateBody(TypedDict, total=False):
     variables: Mapping[str, str | float | bool]
     #: Only this language; without it, all of the service.
     lang: Literal["en", "ru"] | None
-
-
-class PriorityBody(TypedDict):
-    """The new priority of a ticket."""
-
-    #: How urgent the ticket is.
-    priority: Literal["low", "normal", "high", "urgent"]
 
 
 QuietHoursBody = TypedDict(
@@ -1194,41 +1159,11 @@ class SignInClientBody(TypedDict, total=False):
     user_agent: str | None
 
 
-class SlaBody(TypedDict, total=False):
-    """The service levels of a project, by priority. What is left out has no target."""
-
-    #: Of urgent tickets.
-    urgent: TargetsBody
-    #: Of tickets with high priority.
-    high: TargetsBody
-    #: Of tickets as usual.
-    normal: TargetsBody
-    #: Of tickets with low priority.
-    low: TargetsBody
-    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
-    #: never. A target that is shorter has no warning.
-    warn_minutes: int
-
-
-class SnoozeBody(TypedDict):
-    """End of the snooze; a customer's message wakes the ticket earlier."""
-
-    #: When the ticket is open again, ahead.
-    until: str | datetime
-
-
 class SplitPersonBody(TypedDict):
     """A subscriber who is somebody else than the rest of the person."""
 
     #: A person on one channel of the project.
     subscriber_id: str
-
-
-class StatusBody(TypedDict):
-    """The new status of a ticket. To snooze it, use `POST .../snooze`."""
-
-    #: `open`: an agent is to act; `pending`: the customer is; `closed`.
-    status: Literal["open", "pending", "closed"]
 
 
 class _Step(TypedDict):
@@ -1330,12 +1265,12 @@ class TakeOtpResultBody(TypedDict):
 class TargetsBody(TypedDict, total=False):
     """The targets of tickets of one priority."""
 
-    #: Minutes until the first reply of an agent; null for no target.
-    first_reply_minutes: int | None
-    #: Minutes until each further reply, from the customer's message on; null for no target.
-    next_reply_minutes: int | None
-    #: Minutes until the ticket is closed; null for no target.
-    resolution_minutes: int | None
+    #: Seconds until the first reply of an agent; null for no target.
+    first_response_seconds: int | None
+    #: Seconds until each further reply, from the customer's message on; null for no target.
+    next_response_seconds: int | None
+    #: Seconds until the ticket is closed; null for no target.
+    resolution_seconds: int | None
     #: What is counted: `business_hours` of the project, or all the time (`calendar`).
     counted_in: Literal["business_hours", "calendar"]
 
@@ -1419,13 +1354,6 @@ class TicketFilters(TypedDict, total=False):
     channel: str | None
     #: Only tickets that were opened after this time.
     created_after: str | datetime | None
-
-
-class TicketTagsBody(TypedDict):
-    """All tags of the ticket; others are removed."""
-
-    #: All its labels; empty to remove them.
-    tags: Sequence[str]
 
 
 class _ToNextField(TypedDict):
@@ -1561,10 +1489,10 @@ class UpdateBrandingBody(TypedDict, total=False):
 
 
 class UpdateCannedBody(TypedDict, total=False):
-    """What is to change; what is left out stays."""
+    """Changes of a canned answer; omitted fields stay unchanged, and null removes the title."""
 
-    #: What agents see in the list; empty for the key.
-    title: str
+    #: What agents see in the list; null for the key.
+    title: str | None
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
@@ -1579,7 +1507,7 @@ class UpdateChannelBody(TypedDict):
 
 
 class UpdateDeskSettingsBody(TypedDict, total=False):
-    """The helpdesk of a project. What is left out has its default."""
+    """Changes of a project's helpdesk; omitted fields stay unchanged."""
 
     #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
     #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
@@ -1617,7 +1545,7 @@ class UpdateFormBody(TypedDict, total=False):
     #: The 1-50 questions, in their order.
     fields: Sequence[FormField]
     #: Where submissions go, each on its own; at most 40.
-    routes: Sequence[FormRule]
+    rules: Sequence[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: Sequence[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -1642,6 +1570,20 @@ class UpdateGatewayBody(TypedDict, total=False):
     #: Where a `generic` gateway finds its fields in the body, if they are not at the top under their
     #: own names: names separated by dots, and numbers for positions in a list. Null for none.
     paths: GatewayPaths | None
+
+
+class UpdateHoursBody(TypedDict, total=False):
+    """Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged."""
+
+    #: IANA time zone of the hours and days.
+    timezone: str
+    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
+    openings: Sequence[OpeningBody]
+    #: Days on which it is closed.
+    holidays: Sequence[HolidayBody]
+    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
+    #: and closed period: a text, or one by language. Null for nothing.
+    away_message: str | Mapping[str, str] | None
 
 
 class UpdateMemberBody(TypedDict, total=False):
@@ -1816,6 +1758,24 @@ class UpdateScheduledBody(TypedDict, total=False):
     timezone: str
 
 
+class UpdateSlaBody(TypedDict, total=False):
+    """Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
+    unchanged.
+    """
+
+    #: Of urgent tickets.
+    urgent: TargetsBody
+    #: Of tickets with high priority.
+    high: TargetsBody
+    #: Of tickets as usual.
+    normal: TargetsBody
+    #: Of tickets with low priority.
+    low: TargetsBody
+    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: never. A target that is shorter has no warning.
+    warn_seconds: int
+
+
 class UpdateStaticLinkBody(TypedDict, total=False):
     """What to change of a static link; what is left out stays."""
 
@@ -1863,6 +1823,27 @@ class UpdateTemplateBody(TypedDict, total=False):
     media: TemplateMedia | None
     #: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
     buttons: Sequence[Sequence[TemplateButton]]
+
+
+class UpdateTicketBody(TypedDict, total=False):
+    """Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`,
+    and a time of `snoozed_until` no `status` but `snoozed`.
+    """
+
+    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
+    #: next message; `closed`. A closed ticket can't be snoozed.
+    status: Literal["open", "pending", "snoozed", "closed"]
+    #: How urgent the ticket is.
+    priority: Literal["low", "normal", "high", "urgent"]
+    #: The member who is to handle the ticket, no viewer; null unassigns it.
+    assignee_id: str | None
+    #: With `assignee_id`: fail with 409 if another member has the ticket already.
+    only_if_unassigned: bool
+    #: All its labels; others are removed.
+    tags: Sequence[str]
+    #: Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null,
+    #: or omitted with the status `snoozed`: until the customer writes.
+    snoozed_until: str | datetime | None
 
 
 class UpdateWebhookBody(TypedDict, total=False):

@@ -41,21 +41,6 @@ class Agent(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentList(Model):
-    """The project's agents, oldest first."""
-
-    #: The agents.
-    data: list[Agent]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> AgentList:
-        return cls(
-            data=[Agent.from_data(each) for each in data["data"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class AgentReplyDelivery(Model):
     """What became of the message that brings a reply to the customer."""
 
@@ -380,8 +365,8 @@ class Blocked(Model):
 
     #: A person on one channel of the project.
     subscriber_id: str
-    #: Why, for agents; may be empty.
-    reason: str
+    #: Why, for agents; null for none.
+    reason: str | None
     #: When they were blocked.
     created_at: str
 
@@ -389,7 +374,7 @@ class Blocked(Model):
     def from_data(cls, data: Mapping[str, Any]) -> Blocked:
         return cls(
             subscriber_id=data["subscriber_id"],
-            reason=data["reason"],
+            reason=data.get("reason"),
             created_at=data["created_at"],
             raw=data,
         )
@@ -470,7 +455,7 @@ class Broadcast(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it: `audience_too_large`, it was cancelled because it had too many
+    #: Why the service stopped it: `audience_too_large`, it was cancelled for having too many
     #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
     #: sending failed (`service_failed`). Null if it did not stop it.
     code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
@@ -867,24 +852,27 @@ class BulkAction(Model):
 
     #: The bulk action's id.
     bulk_action_id: str
-    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
-    action: Literal["add_tag", "remove_tag", "erase"]
-    #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
-    tag: str | None
+    #: What it is about: `subscribers` or `tickets`.
+    kind: str
+    #: What is done, as its request named it.
+    action: str
+    #: The tag, member, status or priority of its request; null for an action without one.
+    value: str | None
     #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
     #: `code`.
     status: Literal["pending", "running", "completed", "cancelled", "failed"]
-    #: Subscribers it is about; null while they are counted.
+    #: How many it is about; null while they are counted.
     total: int | None
-    #: Subscribers handled so far, including unchanged and `failed` ones.
+    #: How many were handled so far, including unchanged and `failed` ones.
     processed: int
-    #: Subscribers who no longer existed when their turn came.
+    #: How many could not be changed, e.g. because they were deleted in the meantime.
     failed: int
-    #: Share of the subscribers that it has reached, from 0 to 1.
+    #: Share of them that it has reached, from 0 to 1.
     progress: float
-    #: Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job
-    #: failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
-    code: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
+    #: (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far
+    #: stay. Null if it did not fail.
+    code: str | None
     #: Why it `failed`, for people; null if it did not.
     error: str | None
     #: Time of creation.
@@ -896,8 +884,9 @@ class BulkAction(Model):
     def from_data(cls, data: Mapping[str, Any]) -> BulkAction:
         return cls(
             bulk_action_id=data["bulk_action_id"],
+            kind=data["kind"],
             action=data["action"],
-            tag=data.get("tag"),
+            value=data.get("value"),
             status=data["status"],
             total=data.get("total"),
             processed=data["processed"],
@@ -1084,8 +1073,8 @@ class CannedAnswer(Model):
     key: str
     #: Its id, which does not change.
     canned_answer_id: str
-    #: What agents see in the list; empty for the key.
-    title: str
+    #: What agents see in the list; null for the key.
+    title: str | None
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
     #: How `text` is marked up.
@@ -1104,7 +1093,7 @@ class CannedAnswer(Model):
         return cls(
             key=data["key"],
             canned_answer_id=data["canned_answer_id"],
-            title=data["title"],
+            title=data.get("title"),
             text=data["text"],
             format=data["format"],
             variables=data["variables"],
@@ -2127,24 +2116,6 @@ class Entry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EntryPage(Model):
-    """A page of messages and notes, newest first."""
-
-    #: The messages and notes of this page.
-    data: list[TicketEntry]
-    #: Pass it as `cursor` to get the next page; null on the last page.
-    next_cursor: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> EntryPage:
-        return cls(
-            data=[TicketEntry.from_data(each) for each in data["data"]],
-            next_cursor=data.get("next_cursor"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Event(Model):
     """An event."""
 
@@ -2295,7 +2266,7 @@ class Form(Model):
     #: The 1-50 questions, in their order.
     fields: list[FormField]
     #: Where submissions go, each on its own; at most 40.
-    routes: list[FormRule]
+    rules: list[FormRule]
     #: Origins of the sites whose pages may submit it; `"*"` allows all.
     allowed_origins: list[str]
     #: Where a browser goes after submitting an HTML form; null for the service's page of thanks.
@@ -2329,7 +2300,7 @@ class Form(Model):
             description=data.get("description"),
             thanks=data.get("thanks"),
             fields=[FormField.from_data(each) for each in data["fields"]],
-            routes=[FormRule.from_data(each) for each in data["routes"]],
+            rules=[FormRule.from_data(each) for each in data["rules"]],
             allowed_origins=data["allowed_origins"],
             redirect_url=data.get("redirect_url"),
             min_fill_seconds=data["min_fill_seconds"],
@@ -2715,14 +2686,14 @@ class Holiday(Model):
 
     #: The local day, `YYYY-MM-DD`.
     date: str
-    #: What the day is, for agents; may be empty.
-    name: str
+    #: What the day is, for agents; null for nothing.
+    name: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Holiday:
         return cls(
             date=data["date"],
-            name=data["name"],
+            name=data.get("name"),
             raw=data,
         )
 
@@ -2859,33 +2830,6 @@ class ImportFinishedEventData(Model):
             refused=data["refused"],
             must_start=data["must_start"],
             code=data.get("code"),
-            error=data.get("error"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lead(Model):
-    """The result of a route."""
-
-    #: Its number among the form's routes, from 0.
-    route: int
-    #: Where it leads, by the `kind` of its target.
-    kind: Literal["subscriber", "tag", "ticket", "webhook"]
-    #: Whether it could be followed.
-    status: Literal["done", "failed"]
-    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
-    id: str | None
-    #: Why it failed, for people; null if it did not.
-    error: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Lead:
-        return cls(
-            route=data["route"],
-            kind=data["kind"],
-            status=data["status"],
-            id=data.get("id"),
             error=data.get("error"),
             raw=data,
         )
@@ -3103,7 +3047,7 @@ class MailingProgress(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it: `audience_too_large`, it was cancelled because it had too many
+    #: Why the service stopped it: `audience_too_large`, it was cancelled for having too many
     #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
     #: sending failed (`service_failed`). Null if it did not stop it.
     code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
@@ -4557,8 +4501,8 @@ class Recurring(Model):
 
     #: The recurring message's id.
     recurring_id: str
-    #: `active`, or `paused` by a request; `ended` after its last run, or `cancelled`.
-    status: Literal["active", "paused", "ended", "cancelled"]
+    #: `active`, or `paused` by a request; `completed` after its last run, or `cancelled`.
+    status: Literal["active", "paused", "completed", "cancelled"]
     #: When it is sent; null with `every`.
     cron: str | None
     #: How often it is sent; null with `cron`.
@@ -4599,7 +4543,7 @@ class Recurring(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time, ended or cancelled. Null before.
+    #: When it was over: sent for the last time or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -4876,6 +4820,36 @@ class RouteStep(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RuleResult(Model):
+    """The result of a rule."""
+
+    #: Its number among the form's rules, from 0.
+    rule: int
+    #: Where it leads, by the `kind` of its target.
+    kind: Literal["subscriber", "tag", "ticket", "webhook"]
+    #: Whether it could be followed.
+    status: Literal["completed", "failed"]
+    #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.
+    id: str | None
+    #: Why it failed: the code of an error; null if it did not.
+    code: str | None
+    #: Why it failed, for people; null if it did not.
+    error: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> RuleResult:
+        return cls(
+            rule=data["rule"],
+            kind=data["kind"],
+            status=data["status"],
+            id=data.get("id"),
+            code=data.get("code"),
+            error=data.get("error"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scheduled(Model):
     """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
@@ -4912,7 +4886,7 @@ class Scheduled(Model):
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time, ended or cancelled. Null before.
+    #: When it was over: sent for the last time or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -5236,9 +5210,9 @@ class Sla(Model):
     normal: Targets
     #: Of tickets with low priority.
     low: Targets
-    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
-    warn_minutes: int
+    warn_seconds: int
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Sla:
@@ -5247,7 +5221,7 @@ class Sla(Model):
             high=Targets.from_data(data["high"]),
             normal=Targets.from_data(data["normal"]),
             low=Targets.from_data(data["low"]),
-            warn_minutes=data["warn_minutes"],
+            warn_seconds=data["warn_seconds"],
             raw=data,
         )
 
@@ -5256,23 +5230,23 @@ class Sla(Model):
 class SlaClock(Model):
     """How far a ticket is from one of its targets."""
 
-    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_reply", "next_reply", "resolution"]
-    #: `running` while the team is to act, `paused` while the customer is, `over` when there is nothing
-    #: to wait for.
-    state: Literal["running", "paused", "over"]
+    target: Literal["first_response", "next_response", "resolution"]
+    #: `running` while the team is to act, `paused` while the customer is, `completed` when there is
+    #: nothing to wait for.
+    status: Literal["running", "paused", "completed"]
     #: When the target is missed, or was; null unless it is running.
     due_at: str | None
     #: Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or
     #: missed.
-    outcome: Literal["kept", "breached"] | None
+    outcome: Literal["met", "breached"] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SlaClock:
         return cls(
             target=data["target"],
-            state=data["state"],
+            status=data["status"],
             due_at=data.get("due_at"),
             outcome=data.get("outcome"),
             raw=data,
@@ -5488,8 +5462,8 @@ class Submission(Model):
     spam: Literal["honeypot", "too_fast"] | None
     #: In the order of the questions; those without an answer are left out.
     answers: list[Given]
-    #: What became of the form's routes; empty for spam.
-    routes: list[Lead]
+    #: What became of the form's rules; empty for spam.
+    rules: list[RuleResult]
     #: When it was submitted.
     created_at: str
 
@@ -5504,7 +5478,7 @@ class Submission(Model):
             lang=data["lang"],
             spam=data.get("spam"),
             answers=[Given.from_data(each) for each in data["answers"]],
-            routes=[Lead.from_data(each) for each in data["routes"]],
+            rules=[RuleResult.from_data(each) for each in data["rules"]],
             created_at=data["created_at"],
             raw=data,
         )
@@ -5765,17 +5739,17 @@ class TargetShares(Model):
     """How often the service level targets were met."""
 
     #: First replies.
-    first_reply: TargetShare
+    first_response: TargetShare
     #: Replies to what customers wrote since.
-    next_reply: TargetShare
+    next_response: TargetShare
     #: Closings.
     resolution: TargetShare
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> TargetShares:
         return cls(
-            first_reply=TargetShare.from_data(data["first_reply"]),
-            next_reply=TargetShare.from_data(data["next_reply"]),
+            first_response=TargetShare.from_data(data["first_response"]),
+            next_response=TargetShare.from_data(data["next_response"]),
             resolution=TargetShare.from_data(data["resolution"]),
             raw=data,
         )
@@ -5785,21 +5759,21 @@ class TargetShares(Model):
 class Targets(Model):
     """The targets of tickets of one priority."""
 
-    #: Minutes until the first reply of an agent; null for no target.
-    first_reply_minutes: int | None
-    #: Minutes until each further reply, from the customer's message on; null for no target.
-    next_reply_minutes: int | None
-    #: Minutes until the ticket is closed; null for no target.
-    resolution_minutes: int | None
+    #: Seconds until the first reply of an agent; null for no target.
+    first_response_seconds: int | None
+    #: Seconds until each further reply, from the customer's message on; null for no target.
+    next_response_seconds: int | None
+    #: Seconds until the ticket is closed; null for no target.
+    resolution_seconds: int | None
     #: What is counted: `business_hours` of the project, or all the time (`calendar`).
     counted_in: Literal["business_hours", "calendar"]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Targets:
         return cls(
-            first_reply_minutes=data.get("first_reply_minutes"),
-            next_reply_minutes=data.get("next_reply_minutes"),
-            resolution_minutes=data.get("resolution_minutes"),
+            first_response_seconds=data.get("first_response_seconds"),
+            next_response_seconds=data.get("next_response_seconds"),
+            resolution_seconds=data.get("resolution_seconds"),
             counted_in=data["counted_in"],
             raw=data,
         )
@@ -5930,8 +5904,8 @@ class Ticket(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: What it is about.
-    subject: str
+    #: What it is about; null for a ticket that was opened without text or subject.
+    subject: str | None
     #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
     #: next message; `closed`.
     status: Literal["open", "pending", "snoozed", "closed"]
@@ -5941,10 +5915,10 @@ class Ticket(Model):
     channel: str
     #: The customer; null for one without a messenger.
     subscriber_id: str | None
-    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
-    customer_name: str
-    #: Email address that was given for a customer without a messenger; else empty.
-    customer_email: str
+    #: First name of a subscriber when it was opened, or the name that was given; null for none.
+    customer_name: str | None
+    #: Email address that was given for a customer without a messenger; else null.
+    customer_email: str | None
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
     #: Labels for agents.
@@ -5978,19 +5952,21 @@ class Ticket(Model):
     due_at: str | None
     #: Id of the ticket that goes on in its place; null unless it was merged.
     merged_into: str | None
+    #: Its service level targets; without those that it never had.
+    sla: list[SlaClock]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Ticket:
         return cls(
             ticket_id=data["ticket_id"],
             number=data["number"],
-            subject=data["subject"],
+            subject=data.get("subject"),
             status=data["status"],
             priority=data["priority"],
             channel=data["channel"],
             subscriber_id=data.get("subscriber_id"),
-            customer_name=data["customer_name"],
-            customer_email=data["customer_email"],
+            customer_name=data.get("customer_name"),
+            customer_email=data.get("customer_email"),
             assignee_id=data.get("assignee_id"),
             tags=data["tags"],
             source=data["source"],
@@ -6007,6 +5983,7 @@ class Ticket(Model):
             csat_comment=data.get("csat_comment"),
             due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
+            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )
 
@@ -6063,57 +6040,6 @@ class TicketAssignedEventData(Model):
             status=data["status"],
             priority=data["priority"],
             assignee_id=data.get("assignee_id"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TicketBulkAction(Model):
-    """A bulk action and its progress. `processed` of a completed one is its `total`."""
-
-    #: The bulk action's id.
-    bulk_action_id: str
-    #: What is done with each ticket, by the rules of the endpoint of the same name.
-    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
-    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
-    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
-    value: str | None
-    #: `running`; `completed`, `cancelled` or `failed`, see `code`.
-    status: Literal["running", "completed", "cancelled", "failed"]
-    #: Tickets it is about; null while they are counted.
-    total: int | None
-    #: Tickets handled so far, including unchanged and `failed` ones.
-    processed: int
-    #: Tickets that no longer existed, or took no further tag.
-    failed: int
-    #: Share of the tickets that it has reached, from 0 to 1.
-    progress: float
-    #: Why it `failed`: `too_many` tickets match, the member stopped answering customers
-    #: (`assignee_gone`), or its job failed repeatedly (`job_failed`). Changes so far stay. Null if it
-    #: did not fail.
-    code: Literal["too_many", "assignee_gone", "job_failed"] | None
-    #: Why it `failed`, for people; null if it did not.
-    error: str | None
-    #: Time of creation.
-    created_at: str
-    #: When it ended; null before.
-    finished_at: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkAction:
-        return cls(
-            bulk_action_id=data["bulk_action_id"],
-            action=data["action"],
-            value=data.get("value"),
-            status=data["status"],
-            total=data.get("total"),
-            processed=data["processed"],
-            failed=data["failed"],
-            progress=data["progress"],
-            code=data.get("code"),
-            error=data.get("error"),
-            created_at=data["created_at"],
-            finished_at=data.get("finished_at"),
             raw=data,
         )
 
@@ -6466,9 +6392,9 @@ class TicketSlaBreachedEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_reply", "next_reply", "resolution"]
+    target: Literal["first_response", "next_response", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6529,9 +6455,9 @@ class TicketSlaDueSoonEventData(Model):
     priority: Literal["low", "normal", "high", "urgent"]
     #: The member who handles the ticket; null while it is unassigned.
     assignee_id: str | None
-    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
     #: `resolution`, the closing.
-    target: Literal["first_reply", "next_reply", "resolution"]
+    target: Literal["first_response", "next_response", "resolution"]
     #: When the target is missed, or was.
     due_at: str
 
@@ -6988,21 +6914,6 @@ class Viewer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewerList(Model):
-    """Who has a ticket open, last seen first."""
-
-    #: Those who were seen there just now.
-    data: list[Viewer]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ViewerList:
-        return cls(
-            data=[Viewer.from_data(each) for each in data["data"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Webhook(Model):
     """A webhook as the API shows it."""
 
@@ -7055,7 +6966,7 @@ class WebhookAttempt(Model):
     #: Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was no
     #: complete response, or no call. Null if it did.
     code: Literal["bad_status", "no_response"] | None
-    #: The same for people.
+    #: The same for people; null also if `status_code` says it all.
     error: str | None
     #: The first 2 KiB of the response's body, as text; null if there was none.
     answer: str | None
@@ -7223,100 +7134,5 @@ class When(Model):
             lang=data.get("lang"),
             channel=data.get("channel"),
             attribute=optional(data.get("attribute"), AttributeIs.from_data),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeTicket(Model):
-    """A ticket with a page of its messages and notes."""
-
-    #: The ticket's id.
-    ticket_id: str
-    #: The ticket's number in its project, from 1, for people.
-    number: int
-    #: What it is about.
-    subject: str
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
-    status: Literal["open", "pending", "snoozed", "closed"]
-    #: How urgent it is.
-    priority: Literal["low", "normal", "high", "urgent"]
-    #: Channel of the customer; `virtual` for one without a messenger.
-    channel: str
-    #: The customer; null for one without a messenger.
-    subscriber_id: str | None
-    #: First name of a subscriber when it was opened, or the name that was given; may be empty.
-    customer_name: str
-    #: Email address that was given for a customer without a messenger; else empty.
-    customer_email: str
-    #: The member who handles the ticket; null while it is unassigned.
-    assignee_id: str | None
-    #: Labels for agents.
-    tags: list[str]
-    #: How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for
-    #: it, as `form`.
-    source: str
-    #: What it was opened for, as the id of a form's submission; null if it came by message or API.
-    source_id: str | None
-    #: When it was opened.
-    created_at: str
-    #: Time of the last change; that of creation if there was none.
-    updated_at: str
-    #: When the customer or an agent wrote last; notes do not count.
-    last_message_at: str
-    #: When the customer began to wait for an answer; null if they do not wait.
-    waiting_since: str | None
-    #: When it is open again; null unless it is snoozed.
-    snoozed_until: str | None
-    #: When it was last closed; null while it is not.
-    closed_at: str | None
-    #: Seconds from its opening to the first reply of an agent; null before.
-    first_response_seconds: int | None
-    #: Seconds from its opening to the last closing; null while it is not closed.
-    resolution_seconds: int | None
-    #: The customer's rating, 1-5, of which 5 is best; null if they gave none.
-    csat_score: int | None
-    #: What they added to it; null for nothing.
-    csat_comment: str | None
-    #: When the first of its service level targets is missed, or was; null while none runs.
-    due_at: str | None
-    #: Id of the ticket that goes on in its place; null unless it was merged.
-    merged_into: str | None
-    #: Its messages and notes, newest first.
-    messages: EntryPage
-    #: Its service level targets; without those that it never had.
-    sla: list[SlaClock]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> WholeTicket:
-        return cls(
-            ticket_id=data["ticket_id"],
-            number=data["number"],
-            subject=data["subject"],
-            status=data["status"],
-            priority=data["priority"],
-            channel=data["channel"],
-            subscriber_id=data.get("subscriber_id"),
-            customer_name=data["customer_name"],
-            customer_email=data["customer_email"],
-            assignee_id=data.get("assignee_id"),
-            tags=data["tags"],
-            source=data["source"],
-            source_id=data.get("source_id"),
-            created_at=data["created_at"],
-            updated_at=data["updated_at"],
-            last_message_at=data["last_message_at"],
-            waiting_since=data.get("waiting_since"),
-            snoozed_until=data.get("snoozed_until"),
-            closed_at=data.get("closed_at"),
-            first_response_seconds=data.get("first_response_seconds"),
-            resolution_seconds=data.get("resolution_seconds"),
-            csat_score=data.get("csat_score"),
-            csat_comment=data.get("csat_comment"),
-            due_at=data.get("due_at"),
-            merged_into=data.get("merged_into"),
-            messages=EntryPage.from_data(data["messages"]),
-            sla=[SlaClock.from_data(each) for each in data["sla"]],
             raw=data,
         )

@@ -49,7 +49,6 @@ async def test_each_message_is_one_of_the_project(
         "channel": None,
         "status": "sent",
         "reason": None,
-        "code": None,
         "error": None,
         "attempts": 1,
         "message_id": message["message_id"],

@@ -112,10 +112,9 @@ class Attempt:
     @property
     def code(self) -> AttemptCode | None:
         """Why it did not succeed; None if it did."""
-        if self.error is None:
-            return None
-        is_answered = self.status_code is not None and not 200 <= self.status_code < 300
-        return "bad_status" if is_answered else "no_response"
+        if self.status_code is not None and not 200 <= self.status_code < 300:
+            return "bad_status"
+        return None if self.error is None else "no_response"
 
 
 @value_object
@@ -275,7 +274,9 @@ class WebhookAttemptAnswer(ResponseModel):
         " no complete response, or no call. Null if it did.",
         examples=[None],
     )
-    error: str | None = Field(description="The same for people.", examples=[None])
+    error: str | None = Field(
+        description="The same for people; null also if `status_code` says it all.", examples=[None]
+    )
     answer: str | None = Field(
         description="The first 2 KiB of the response's body, as text; null if there was none.",
         examples=["ok"],

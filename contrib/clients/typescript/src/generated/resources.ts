@@ -10,8 +10,6 @@ import type {
   AddMemberBody,
   AddSubscriberBody,
   Agent,
-  AgentList,
-  AssignBody,
   Batch,
   BatchStatus,
   Billing,
@@ -62,7 +60,6 @@ import type {
   GatewayMessage,
   GatewayUrl,
   Hours,
-  HoursBody,
   Import,
   Link,
   LinkMemberBody,
@@ -84,7 +81,6 @@ import type {
   Person,
   PersonalData,
   PreviewTemplateBody,
-  PriorityBody,
   Project,
   ProjectTag,
   QueuedMessage,
@@ -112,12 +108,9 @@ import type {
   ShelvedItem,
   SkippedReason,
   Sla,
-  SlaBody,
-  SnoozeBody,
   SplitPersonBody,
   StaticLink,
   Stats,
-  StatusBody,
   Submission,
   SubscribeInMiniAppBody,
   Subscriber,
@@ -126,9 +119,8 @@ import type {
   Template,
   TemplatePreview,
   Ticket,
-  TicketBulkAction,
   TicketBulkActionBody,
-  TicketTagsBody,
+  TicketEntry,
   TrackEventBody,
   TrackedEvent,
   UpdateAgentBody,
@@ -139,6 +131,7 @@ import type {
   UpdateDripBody,
   UpdateFormBody,
   UpdateGatewayBody,
+  UpdateHoursBody,
   UpdateMemberBody,
   UpdateOidcClientBody,
   UpdatePermissionBody,
@@ -146,21 +139,22 @@ import type {
   UpdateRecurringBody,
   UpdateRouteBody,
   UpdateScheduledBody,
+  UpdateSlaBody,
   UpdateStaticLinkBody,
   UpdateSubscriberBody,
   UpdateTagBody,
   UpdateTemplateBody,
+  UpdateTicketBody,
   UpdateWebhookBody,
   VerifiedOtp,
   VerifiedSignIn,
   VerifyBody,
   VerifyOtpBody,
   ViewBody,
-  ViewerList,
+  Viewer,
   Webhook,
   WebhookDelivery,
   WebhookReplay,
-  WholeTicket,
 } from "./types.js";
 
 /** The query of `channels.list`. */
@@ -540,8 +534,8 @@ export interface GetTicketStatsQuery {
   since?: string | null | undefined;
 }
 
-/** The query of `tickets.get`. */
-export interface GetTicketQuery {
+/** The query of `tickets.messages.list`. */
+export interface ListTicketMessagesQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -566,6 +560,22 @@ export interface ListCannedAnswersQuery {
 
 /** The query of `tickets.blocklist.list`. */
 export interface ListBlockedCustomersQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `tickets.agents.list`. */
+export interface ListTicketAgentsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `tickets.viewers.list`. */
+export interface ListTicketViewersQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -613,7 +623,7 @@ export interface ListRecurringQuery {
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
   /** Only messages with this status. */
-  status?: "active" | "paused" | "ended" | "cancelled" | null | undefined;
+  status?: "active" | "paused" | "completed" | "cancelled" | null | undefined;
 }
 
 /** The query of `webhooks.list`. */
@@ -2919,7 +2929,7 @@ export class DripsResource extends Resource {
    * New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
    * the version they started. A new trigger, name or `reentry` takes effect at once.
    *
-   * `PUT /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `PATCH /v1/drips/{drip_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
    * `payload_too_large`.
    */
   update(
@@ -2928,7 +2938,7 @@ export class DripsResource extends Resource {
     options?: RequestOptions,
   ): Promise<Drip> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/drips/${segment(dripId, "dripId")}`,
       body,
     };
@@ -3049,7 +3059,7 @@ export class FormsSubmissionsResource extends Resource {
   }
 
   /**
-   * Shows a submission and the results of its routes.
+   * Shows a submission and the results of its rules.
    *
    * `GET /v1/forms/{form_id}/submissions/{submission_id}`. Codes of its own: `not_found`.
    */
@@ -3148,7 +3158,7 @@ export class FormsResource extends Resource {
   /**
    * People who already started, in the messenger or on a page, finish the version they started.
    *
-   * `PUT /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
+   * `PATCH /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
    * `not_found`, `subscriber_not_found`, `payload_too_large`.
    */
   update(
@@ -3157,7 +3167,7 @@ export class FormsResource extends Resource {
     options?: RequestOptions,
   ): Promise<Form> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/forms/${segment(formId, "formId")}`,
       body,
     };
@@ -3306,6 +3316,27 @@ export class GatewaysResource extends Resource {
   }
 }
 
+/** `client.tickets.messages`. */
+export class TicketsMessagesResource extends Resource {
+  /**
+   * For a merged ticket, they are those of the ticket it was merged into.
+   *
+   * `GET /v1/tickets/{ticket_id}/messages`. Codes of its own: `bad_request`, `not_found`.
+   */
+  list(
+    ticketId: string,
+    query: ListTicketMessagesQuery = {},
+    options?: RequestOptions,
+  ): Paginator<TicketEntry> {
+    const call = {
+      method: "GET",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/messages`,
+      query,
+    };
+    return this.transport.list<TicketEntry>(call, options);
+  }
+}
+
 /** `client.tickets.cannedAnswers`. */
 export class TicketsCannedAnswersResource extends Resource {
   /**
@@ -3347,15 +3378,15 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Shows one canned answer, by its key.
    *
-   * `GET /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/canned-answers/{key}`. Codes of its own: `not_found`.
    */
   get(
-    cannedAnswer: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<CannedAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
+      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
     };
     return this.transport.json<CannedAnswer>(call, options);
   }
@@ -3363,17 +3394,17 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Changes a canned answer; omitted fields and messages already sent stay unchanged.
    *
-   * `PUT /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
+   * `PATCH /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   update(
-    cannedAnswer: string,
+    key: string,
     body: UpdateCannedBody = {},
     options?: RequestOptions,
   ): Promise<CannedAnswer> {
     const call = {
-      method: "PUT",
-      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
+      method: "PATCH",
+      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
       body,
     };
     return this.transport.json<CannedAnswer>(call, options);
@@ -3382,16 +3413,16 @@ export class TicketsCannedAnswersResource extends Resource {
   /**
    * Removes a canned answer.
    *
-   * `DELETE /v1/tickets/canned-answers/{canned_answer}`. Codes of its own: `bad_request`, `not_found`,
+   * `DELETE /v1/tickets/canned-answers/{key}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
    */
   delete(
-    cannedAnswer: string,
+    key: string,
     options?: RequestOptions,
   ): Promise<void> {
     const call = {
       method: "DELETE",
-      path: `/v1/tickets/canned-answers/${segment(cannedAnswer, "cannedAnswer")}`,
+      path: `/v1/tickets/canned-answers/${segment(key, "key")}`,
     };
     return this.transport.json<void>(call, options);
   }
@@ -3456,16 +3487,20 @@ export class TicketsBlocklistResource extends Resource {
 /** `client.tickets.agents`. */
 export class TicketsAgentsResource extends Resource {
   /**
-   * Lists the members who answer customers, oldest first, with the open tickets that each has.
+   * Lists the members who answer customers, newest first, with the open tickets that each has.
    *
-   * `GET /v1/tickets/agents`
+   * `GET /v1/tickets/agents`. Codes of its own: `bad_request`.
    */
-  list(options?: RequestOptions): Promise<AgentList> {
+  list(
+    query: ListTicketAgentsQuery = {},
+    options?: RequestOptions,
+  ): Paginator<Agent> {
     const call = {
       method: "GET",
       path: "/v1/tickets/agents",
+      query,
     };
-    return this.transport.json<AgentList>(call, options);
+    return this.transport.list<Agent>(call, options);
   }
 
   /**
@@ -3490,23 +3525,25 @@ export class TicketsAgentsResource extends Resource {
 /** `client.tickets.viewers`. */
 export class TicketsViewersResource extends Resource {
   /**
-   * Shows who has the ticket open now, and who is writing.
+   * Lists who has the ticket open now, and who is writing, the newest member first.
    *
-   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `bad_request`, `not_found`.
    */
   list(
     ticketId: string,
+    query: ListTicketViewersQuery = {},
     options?: RequestOptions,
-  ): Promise<ViewerList> {
+  ): Paginator<Viewer> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers`,
+      query,
     };
-    return this.transport.json<ViewerList>(call, options);
+    return this.transport.list<Viewer>(call, options);
   }
 
   /**
-   * Returns everybody who has the ticket open, this member among them.
+   * Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
    *
    * `PUT /v1/tickets/{ticket_id}/viewers/{member_id}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
@@ -3516,18 +3553,19 @@ export class TicketsViewersResource extends Resource {
     memberId: string,
     body: ViewBody = {},
     options?: RequestOptions,
-  ): Promise<ViewerList> {
+  ): Promise<Viewer> {
     const call = {
       method: "PUT",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers/${segment(memberId, "memberId")}`,
       body,
     };
-    return this.transport.json<ViewerList>(call, options);
+    return this.transport.json<Viewer>(call, options);
   }
 }
 
 /** `client.tickets`. */
 export class TicketsResource extends Resource {
+  readonly messages: TicketsMessagesResource;
   readonly cannedAnswers: TicketsCannedAnswersResource;
   readonly blocklist: TicketsBlocklistResource;
   readonly agents: TicketsAgentsResource;
@@ -3535,6 +3573,7 @@ export class TicketsResource extends Resource {
 
   constructor(transport: Transport) {
     super(transport);
+    this.messages = new TicketsMessagesResource(transport);
     this.cannedAnswers = new TicketsCannedAnswersResource(transport);
     this.blocklist = new TicketsBlocklistResource(transport);
     this.agents = new TicketsAgentsResource(transport);
@@ -3598,19 +3637,37 @@ export class TicketsResource extends Resource {
   /**
    * For a merged ticket, the ticket it was merged into is returned.
    *
-   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/tickets/{ticket_id}`. Codes of its own: `not_found`.
    */
   get(
     ticketId: string,
-    query: GetTicketQuery = {},
     options?: RequestOptions,
-  ): Promise<WholeTicket> {
+  ): Promise<Ticket> {
     const call = {
       method: "GET",
       path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
-      query,
     };
-    return this.transport.json<WholeTicket>(call, options);
+    return this.transport.json<Ticket>(call, options);
+  }
+
+  /**
+   * A snoozed ticket is `open` again at its time, or when the customer writes. The customer's next message
+   * within `reopen_days` reopens a closed one.
+   *
+   * `PATCH /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  update(
+    ticketId: string,
+    body: UpdateTicketBody = {},
+    options?: RequestOptions,
+  ): Promise<Ticket> {
+    const call = {
+      method: "PATCH",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}`,
+      body,
+    };
+    return this.transport.json<Ticket>(call, options);
   }
 
   /**
@@ -3670,121 +3727,39 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Assigns a ticket to a member who answers customers, or unassigns it.
+   * Adds a tag to a ticket; its other tags stay.
    *
-   * `POST /v1/tickets/{ticket_id}/assign`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `PUT /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `payload_too_large`.
    */
-  assign(
+  addTag(
     ticketId: string,
-    body: AssignBody,
-    options?: PostOptions,
+    key: string,
+    options?: RequestOptions,
   ): Promise<Ticket> {
     const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/assign`,
-      body,
-      keyed: true,
+      method: "PUT",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
     };
     return this.transport.json<Ticket>(call, options);
   }
 
   /**
-   * Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`.
+   * Removes a tag from a ticket, if present.
    *
-   * `POST /v1/tickets/{ticket_id}/status`. Codes of its own: `bad_request`, `not_found`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `DELETE /v1/tickets/{ticket_id}/tags/{key}`. Codes of its own: `bad_request`, `not_found`,
+   * `payload_too_large`.
    */
-  setStatus(
+  removeTag(
     ticketId: string,
-    body: StatusBody,
-    options?: PostOptions,
-  ): Promise<Ticket> {
+    key: string,
+    options?: RequestOptions,
+  ): Promise<void> {
     const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/status`,
-      body,
-      keyed: true,
+      method: "DELETE",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags/${segment(key, "key")}`,
     };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * Sets the priority of a ticket.
-   *
-   * `POST /v1/tickets/{ticket_id}/priority`. Codes of its own: `bad_request`, `not_found`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  setPriority(
-    ticketId: string,
-    body: PriorityBody,
-    options?: PostOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/priority`,
-      body,
-      keyed: true,
-    };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * Replaces the tags of a ticket.
-   *
-   * `POST /v1/tickets/{ticket_id}/tags`. Codes of its own: `bad_request`, `not_found`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  setTags(
-    ticketId: string,
-    body: TicketTagsBody,
-    options?: PostOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/tags`,
-      body,
-      keyed: true,
-    };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * Snoozes a ticket until a time, or until the customer writes; it is `open` again then.
-   *
-   * `POST /v1/tickets/{ticket_id}/snooze`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  snooze(
-    ticketId: string,
-    body: SnoozeBody,
-    options?: PostOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/snooze`,
-      body,
-      keyed: true,
-    };
-    return this.transport.json<Ticket>(call, options);
-  }
-
-  /**
-   * Closes a ticket. The customer's next message within `reopen_days` reopens it.
-   *
-   * `POST /v1/tickets/{ticket_id}/close`. Codes of its own: `bad_request`, `not_found`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  close(
-    ticketId: string,
-    options?: PostOptions,
-  ): Promise<Ticket> {
-    const call = {
-      method: "POST",
-      path: `/v1/tickets/${segment(ticketId, "ticketId")}/close`,
-      keyed: true,
-    };
-    return this.transport.json<Ticket>(call, options);
+    return this.transport.json<void>(call, options);
   }
 
   /**
@@ -3817,14 +3792,14 @@ export class TicketsResource extends Resource {
   startBulkAction(
     body: TicketBulkActionBody,
     options?: PostOptions,
-  ): Promise<TicketBulkAction> {
+  ): Promise<BulkAction> {
     const call = {
       method: "POST",
       path: "/v1/tickets/bulk-actions",
       body,
       keyed: true,
     };
-    return this.transport.json<TicketBulkAction>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
@@ -3835,47 +3810,47 @@ export class TicketsResource extends Resource {
   listBulkActions(
     query: ListTicketBulkActionsQuery = {},
     options?: RequestOptions,
-  ): Paginator<TicketBulkAction> {
+  ): Paginator<BulkAction> {
     const call = {
       method: "GET",
       path: "/v1/tickets/bulk-actions",
       query,
     };
-    return this.transport.list<TicketBulkAction>(call, options);
+    return this.transport.list<BulkAction>(call, options);
   }
 
   /**
    * Shows the progress of a bulk action on tickets.
    *
-   * `GET /v1/tickets/bulk-actions/{ticket_bulk_action_id}`. Codes of its own: `not_found`.
+   * `GET /v1/tickets/bulk-actions/{bulk_action_id}`. Codes of its own: `not_found`.
    */
   getBulkAction(
-    ticketBulkActionId: string,
+    bulkActionId: string,
     options?: RequestOptions,
-  ): Promise<TicketBulkAction> {
+  ): Promise<BulkAction> {
     const call = {
       method: "GET",
-      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}`,
+      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
     };
-    return this.transport.json<TicketBulkAction>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
    * Ends a bulk action on tickets where it is. What is done stays done.
    *
-   * `POST /v1/tickets/bulk-actions/{ticket_bulk_action_id}/cancel`. Codes of its own: `bad_request`,
-   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   * `POST /v1/tickets/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`, `not_found`,
+   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   cancelBulkAction(
-    ticketBulkActionId: string,
+    bulkActionId: string,
     options?: PostOptions,
-  ): Promise<TicketBulkAction> {
+  ): Promise<BulkAction> {
     const call = {
       method: "POST",
-      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}/cancel`,
+      path: `/v1/tickets/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<TicketBulkAction>(call, options);
+    return this.transport.json<BulkAction>(call, options);
   }
 
   /**
@@ -3892,16 +3867,16 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Replaces the project's helpdesk settings; omitted ones get their defaults.
+   * Changes the project's helpdesk settings; omitted ones stay unchanged.
    *
-   * `PUT /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PATCH /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateSettings(
     body: UpdateDeskSettingsBody = {},
     options?: RequestOptions,
   ): Promise<DeskSettings> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: "/v1/tickets/settings",
       body,
     };
@@ -3922,16 +3897,16 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Replaces the project's business hours; omitted fields get their defaults.
+   * Changes the project's business hours; omitted fields stay unchanged.
    *
-   * `PUT /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PATCH /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateHours(
-    body: HoursBody = {},
+    body: UpdateHoursBody = {},
     options?: RequestOptions,
   ): Promise<Hours> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: "/v1/tickets/hours",
       body,
     };
@@ -3954,14 +3929,14 @@ export class TicketsResource extends Resource {
   /**
    * Tickets that are not closed follow soon. A target that they did not have counts from then on.
    *
-   * `PUT /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
+   * `PATCH /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
    */
   updateServiceLevels(
-    body: SlaBody = {},
+    body: UpdateSlaBody = {},
     options?: RequestOptions,
   ): Promise<Sla> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: "/v1/tickets/sla",
       body,
     };
@@ -4378,18 +4353,19 @@ export class ScheduledResource extends Resource {
   /**
    * Cancels one that is still scheduled.
    *
-   * `DELETE /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
+   * `POST /v1/scheduled/{scheduled_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   cancel(
     scheduledId: string,
-    options?: RequestOptions,
-  ): Promise<void> {
+    options?: PostOptions,
+  ): Promise<Scheduled> {
     const call = {
-      method: "DELETE",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
+      method: "POST",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}/cancel`,
+      keyed: true,
     };
-    return this.transport.json<void>(call, options);
+    return this.transport.json<Scheduled>(call, options);
   }
 }
 
@@ -4469,23 +4445,6 @@ export class RecurringResource extends Resource {
   }
 
   /**
-   * Cancels it. Messages already queued are still sent.
-   *
-   * `DELETE /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
-   */
-  cancel(
-    recurringId: string,
-    options?: RequestOptions,
-  ): Promise<void> {
-    const call = {
-      method: "DELETE",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
-    };
-    return this.transport.json<void>(call, options);
-  }
-
-  /**
    * Pauses it. Runs due meanwhile are skipped.
    *
    * `POST /v1/recurring/{recurring_id}/pause`. Codes of its own: `bad_request`, `not_found`, `conflict`,
@@ -4516,6 +4475,24 @@ export class RecurringResource extends Resource {
     const call = {
       method: "POST",
       path: `/v1/recurring/${segment(recurringId, "recurringId")}/resume`,
+      keyed: true,
+    };
+    return this.transport.json<Recurring>(call, options);
+  }
+
+  /**
+   * Cancels it. Messages already queued are still sent.
+   *
+   * `POST /v1/recurring/{recurring_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  cancel(
+    recurringId: string,
+    options?: PostOptions,
+  ): Promise<Recurring> {
+    const call = {
+      method: "POST",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}/cancel`,
       keyed: true,
     };
     return this.transport.json<Recurring>(call, options);

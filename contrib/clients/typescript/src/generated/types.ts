@@ -72,12 +72,6 @@ export interface Agent {
   open_tickets: number;
 }
 
-/** The project's agents, oldest first. */
-export interface AgentList {
-  /** The agents. */
-  data: Array<Agent>;
-}
-
 /** What became of the message that brings a reply to the customer. */
 export interface AgentReplyDelivery {
   /** Id of that message, for `GET /v1/messages/{message_id}`. */
@@ -100,14 +94,6 @@ export interface AnsweredFile {
   size: number;
   /** How messengers show it. */
   type: "image" | "video" | "document";
-}
-
-/** The assignee; null to unassign the ticket. */
-export interface AssignBody {
-  /** The member who is to handle the ticket, no viewer; null to unassign it. */
-  assignee_id: string | null;
-  /** Fail with 409 if the ticket is already assigned. */
-  only_if_unassigned?: boolean | undefined;
 }
 
 /** An attribute of the subscriber has this value. */
@@ -301,16 +287,16 @@ export interface Billing {
 
 /** The reason for the block, shown in the blocklist. */
 export interface BlockBody {
-  /** Why, for agents; may be empty. */
-  reason?: string | undefined;
+  /** Why, for agents; null for none. */
+  reason?: string | null | undefined;
 }
 
 /** A subscriber whose messages open no tickets. */
 export interface Blocked {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** Why, for agents; may be empty. */
-  reason: string;
+  /** Why, for agents; null for none. */
+  reason: string | null;
   /** When they were blocked. */
   created_at: string;
 }
@@ -378,8 +364,8 @@ export interface Broadcast {
    */
   eta_seconds: number | null;
   /**
-   * Why the service stopped it: `audience_too_large`, it was cancelled because it had too many recipients at
-   * its time. It was paused if its project was disabled (`project_disabled`), or if sending failed
+   * Why the service stopped it: `audience_too_large`, it was cancelled for having too many recipients at its
+   * time. It was paused if its project was disabled (`project_disabled`), or if sending failed
    * (`service_failed`). Null if it did not stop it.
    */
   code: "audience_too_large" | "project_disabled" | "service_failed" | null;
@@ -642,25 +628,28 @@ export interface Budget {
 export interface BulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
-  action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`. */
-  tag: string | null;
+  /** What it is about: `subscribers` or `tickets`. */
+  kind: string;
+  /** What is done, as its request named it. */
+  action: string;
+  /** The tag, member, status or priority of its request; null for an action without one. */
+  value: string | null;
   /** `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see `code`. */
   status: "pending" | "running" | "completed" | "cancelled" | "failed";
-  /** Subscribers it is about; null while they are counted. */
+  /** How many it is about; null while they are counted. */
   total: number | null;
-  /** Subscribers handled so far, including unchanged and `failed` ones. */
+  /** How many were handled so far, including unchanged and `failed` ones. */
   processed: number;
-  /** Subscribers who no longer existed when their turn came. */
+  /** How many could not be changed, e.g. because they were deleted in the meantime. */
   failed: number;
-  /** Share of the subscribers that it has reached, from 0 to 1. */
+  /** Share of them that it has reached, from 0 to 1. */
   progress: number;
   /**
-   * Why it `failed`: `too_many` subscribers match, the tag was deleted (`tag_deleted`), or its job failed
-   * repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
+   * Why it `failed`: `too_many` match, its job failed repeatedly (`job_failed`), its tag was deleted
+   * (`tag_deleted`), or its member stopped answering customers (`assignee_gone`). Changes so far stay. Null
+   * if it did not fail.
    */
-  code: "too_many" | "tag_deleted" | "job_failed" | null;
+  code: string | null;
   /** Why it `failed`, for people; null if it did not. */
   error: string | null;
   /** Time of creation. */
@@ -673,8 +662,8 @@ export interface BulkAction {
 export interface BulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, or `remove_tag`. */
-  tag?: string | null | undefined;
+  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
+  value?: string | null | undefined;
   /** All subscribers of the project, of any status. */
   all?: boolean | undefined;
   /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
@@ -787,8 +776,8 @@ export interface CannedAnswer {
   key: string;
   /** Its id, which does not change. */
   canned_answer_id: string;
-  /** What agents see in the list; empty for the key. */
-  title: string;
+  /** What agents see in the list; null for the key. */
+  title: string | null;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -1104,8 +1093,8 @@ export interface CreateBroadcastBody {
 export interface CreateCannedBody {
   /** What replies name it by; unique in the project. */
   key: string;
-  /** What agents see in the list; empty for the key. */
-  title?: string | undefined;
+  /** What agents see in the list; null for the key. */
+  title?: string | null | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
   /** How `text` is marked up. */
@@ -1158,7 +1147,7 @@ export interface CreateDripBody {
 }
 
 /**
- * A new form. Keys of fields differ. Routes name fields of the form; one to the next field leads forward, and
+ * A new form. Keys of fields differ. Rules name fields of the form; one to the next field leads forward, and
  * its condition is about a field that was asked before.
  */
 export interface CreateFormBody {
@@ -1171,7 +1160,7 @@ export interface CreateFormBody {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<FormRule> | undefined;
+  rules?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -1801,14 +1790,6 @@ export interface Entry {
   created_at: string;
 }
 
-/** A page of messages and notes, newest first. */
-export interface EntryPage {
-  /** The messages and notes of this page. */
-  data: Array<TicketEntry>;
-  /** Pass it as `cursor` to get the next page; null on the last page. */
-  next_cursor: string | null;
-}
-
 /** An event. */
 export interface Event {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
@@ -1913,7 +1894,7 @@ export interface Form {
   /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
   /** Where submissions go, each on its own; at most 40. */
-  routes: Array<FormRule>;
+  rules: Array<FormRule>;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -2166,16 +2147,16 @@ export interface Given {
 export interface Holiday {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; may be empty. */
-  name: string;
+  /** What the day is, for agents; null for nothing. */
+  name: string | null;
 }
 
 /** A day on which the desk is closed. */
 export interface HolidayBody {
   /** The local day, `YYYY-MM-DD`. */
   date: string;
-  /** What the day is, for agents; may be empty. */
-  name?: string | undefined;
+  /** What the day is, for agents; null for nothing. */
+  name?: string | null | undefined;
 }
 
 /** The business hours of a project's helpdesk. */
@@ -2191,24 +2172,6 @@ export interface Hours {
    * period: a text, or one by language. Null for nothing.
    */
   away_message: string | Record<string, string> | null;
-}
-
-/**
- * The business hours of a project's helpdesk. What is left out has its default. Openings of a day don't
- * overlap; holidays are different days.
- */
-export interface HoursBody {
-  /** IANA time zone of the hours and days. */
-  timezone?: string | undefined;
-  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings?: Array<OpeningBody> | undefined;
-  /** Days on which it is closed. */
-  holidays?: Array<HolidayBody> | undefined;
-  /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
-   */
-  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** An import and how far it is. */
@@ -2277,20 +2240,6 @@ export interface ImportFinishedEventData {
   /** Why it `failed`, for programs; null if it did not. */
   code: "job_failed" | null;
   /** Why it `failed`, for people; null if it did not. */
-  error: string | null;
-}
-
-/** The result of a route. */
-export interface Lead {
-  /** Its number among the form's routes, from 0. */
-  route: number;
-  /** Where it leads, by the `kind` of its target. */
-  kind: "subscriber" | "tag" | "ticket" | "webhook";
-  /** Whether it could be followed. */
-  status: "done" | "failed";
-  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
-  id: string | null;
-  /** Why it failed, for people; null if it did not. */
   error: string | null;
 }
 
@@ -2437,8 +2386,8 @@ export interface MailingProgress {
    */
   eta_seconds: number | null;
   /**
-   * Why the service stopped it: `audience_too_large`, it was cancelled because it had too many recipients at
-   * its time. It was paused if its project was disabled (`project_disabled`), or if sending failed
+   * Why the service stopped it: `audience_too_large`, it was cancelled for having too many recipients at its
+   * time. It was paused if its project was disabled (`project_disabled`), or if sending failed
    * (`service_failed`). Null if it did not stop it.
    */
   code: "audience_too_large" | "project_disabled" | "service_failed" | null;
@@ -2866,8 +2815,8 @@ export interface OpenTicketBody {
   email?: string | null | undefined;
   /** The customer's message. */
   text: string;
-  /** By default the beginning of the text. */
-  subject?: string | undefined;
+  /** What it is about; by default the beginning of the text. */
+  subject?: string | null | undefined;
   /** How urgent it is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
   /** Labels for agents. */
@@ -3235,12 +3184,6 @@ export interface PreviewTemplateBody {
   lang?: "en" | "ru" | null | undefined;
 }
 
-/** The new priority of a ticket. */
-export interface PriorityBody {
-  /** How urgent the ticket is. */
-  priority: "low" | "normal" | "high" | "urgent";
-}
-
 /** Why a channel would refuse the message. */
 export interface Problem {
   /** Messenger, by its channel's name in `GET /v1/project`. */
@@ -3382,8 +3325,8 @@ export interface Reception {
 export interface Recurring {
   /** The recurring message's id. */
   recurring_id: string;
-  /** `active`, or `paused` by a request; `ended` after its last run, or `cancelled`. */
-  status: "active" | "paused" | "ended" | "cancelled";
+  /** `active`, or `paused` by a request; `completed` after its last run, or `cancelled`. */
+  status: "active" | "paused" | "completed" | "cancelled";
   /** When it is sent; null with `every`. */
   cron: string | null;
   /** How often it is sent; null with `cron`. */
@@ -3430,7 +3373,7 @@ export interface Recurring {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time, ended or cancelled. Null before. */
+  /** When it was over: sent for the last time or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -3732,6 +3675,22 @@ export interface RouteStepBody {
   on_unknown?: "stop" | "continue" | undefined;
 }
 
+/** The result of a rule. */
+export interface RuleResult {
+  /** Its number among the form's rules, from 0. */
+  rule: number;
+  /** Where it leads, by the `kind` of its target. */
+  kind: "subscriber" | "tag" | "ticket" | "webhook";
+  /** Whether it could be followed. */
+  status: "completed" | "failed";
+  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
+  id: string | null;
+  /** Why it failed: the code of an error; null if it did not. */
+  code: string | null;
+  /** Why it failed, for people; null if it did not. */
+  error: string | null;
+}
+
 /** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
 export interface Scheduled {
   /** The scheduled message's id. */
@@ -3775,7 +3734,7 @@ export interface Scheduled {
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time, ended or cancelled. Null before. */
+  /** When it was over: sent for the last time or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -4174,45 +4133,28 @@ export interface Sla {
   /** Of tickets with low priority. */
   low: Targets;
   /**
-   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
    * target that is shorter has no warning.
    */
-  warn_minutes: number;
-}
-
-/** The service levels of a project, by priority. What is left out has no target. */
-export interface SlaBody {
-  /** Of urgent tickets. */
-  urgent?: TargetsBody | undefined;
-  /** Of tickets with high priority. */
-  high?: TargetsBody | undefined;
-  /** Of tickets as usual. */
-  normal?: TargetsBody | undefined;
-  /** Of tickets with low priority. */
-  low?: TargetsBody | undefined;
-  /**
-   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
-   * target that is shorter has no warning.
-   */
-  warn_minutes?: number | undefined;
+  warn_seconds: number;
 }
 
 /** How far a ticket is from one of its targets. */
 export interface SlaClock {
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /**
-   * `running` while the team is to act, `paused` while the customer is, `over` when there is nothing to wait
-   * for.
+   * `running` while the team is to act, `paused` while the customer is, `completed` when there is nothing to
+   * wait for.
    */
-  state: "running" | "paused" | "over";
+  status: "running" | "paused" | "completed";
   /** When the target is missed, or was; null unless it is running. */
   due_at: string | null;
   /** Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or missed. */
-  outcome: "kept" | "breached" | null;
+  outcome: "met" | "breached" | null;
 }
 
 /** Fields of `sms.limit_reached`. No number is in it. */
@@ -4228,12 +4170,6 @@ export interface SmsLimitReachedEventData {
   /** What it says, for people. */
   detail: string;
   /** When it begins to count anew, unless the operator lifts it before. */
-  until: string;
-}
-
-/** End of the snooze; a customer's message wakes the ticket earlier. */
-export interface SnoozeBody {
-  /** When the ticket is open again, ahead. */
   until: string;
 }
 
@@ -4290,12 +4226,6 @@ export interface Stats {
    * age. A missed one counts when its time is over.
    */
   sla: TargetShares;
-}
-
-/** The new status of a ticket. To snooze it, use `POST .../snooze`. */
-export interface StatusBody {
-  /** `open`: an agent is to act; `pending`: the customer is; `closed`. */
-  status: "open" | "pending" | "closed";
 }
 
 /** A message, how long after the step before it is due, and whom it is for. */
@@ -4367,8 +4297,8 @@ export interface Submission {
   spam: "honeypot" | "too_fast" | null;
   /** In the order of the questions; those without an answer are left out. */
   answers: Array<Given>;
-  /** What became of the form's routes; empty for spam. */
-  routes: Array<Lead>;
+  /** What became of the form's rules; empty for spam. */
+  rules: Array<RuleResult>;
   /** When it was submitted. */
   created_at: string;
 }
@@ -4574,33 +4504,33 @@ export interface TargetShare {
 /** How often the service level targets were met. */
 export interface TargetShares {
   /** First replies. */
-  first_reply: TargetShare;
+  first_response: TargetShare;
   /** Replies to what customers wrote since. */
-  next_reply: TargetShare;
+  next_response: TargetShare;
   /** Closings. */
   resolution: TargetShare;
 }
 
 /** The targets of tickets of one priority. */
 export interface Targets {
-  /** Minutes until the first reply of an agent; null for no target. */
-  first_reply_minutes: number | null;
-  /** Minutes until each further reply, from the customer's message on; null for no target. */
-  next_reply_minutes: number | null;
-  /** Minutes until the ticket is closed; null for no target. */
-  resolution_minutes: number | null;
+  /** Seconds until the first reply of an agent; null for no target. */
+  first_response_seconds: number | null;
+  /** Seconds until each further reply, from the customer's message on; null for no target. */
+  next_response_seconds: number | null;
+  /** Seconds until the ticket is closed; null for no target. */
+  resolution_seconds: number | null;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in: "business_hours" | "calendar";
 }
 
 /** The targets of tickets of one priority. */
 export interface TargetsBody {
-  /** Minutes until the first reply of an agent; null for no target. */
-  first_reply_minutes?: number | null | undefined;
-  /** Minutes until each further reply, from the customer's message on; null for no target. */
-  next_reply_minutes?: number | null | undefined;
-  /** Minutes until the ticket is closed; null for no target. */
-  resolution_minutes?: number | null | undefined;
+  /** Seconds until the first reply of an agent; null for no target. */
+  first_response_seconds?: number | null | undefined;
+  /** Seconds until each further reply, from the customer's message on; null for no target. */
+  next_response_seconds?: number | null | undefined;
+  /** Seconds until the ticket is closed; null for no target. */
+  resolution_seconds?: number | null | undefined;
   /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
   counted_in?: "business_hours" | "calendar" | undefined;
 }
@@ -4677,8 +4607,8 @@ export interface Ticket {
   ticket_id: string;
   /** The ticket's number in its project, from 1, for people. */
   number: number;
-  /** What it is about. */
-  subject: string;
+  /** What it is about; null for a ticket that was opened without text or subject. */
+  subject: string | null;
   /**
    * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
    * message; `closed`.
@@ -4690,10 +4620,10 @@ export interface Ticket {
   channel: string;
   /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
-  customer_name: string;
-  /** Email address that was given for a customer without a messenger; else empty. */
-  customer_email: string;
+  /** First name of a subscriber when it was opened, or the name that was given; null for none. */
+  customer_name: string | null;
+  /** Email address that was given for a customer without a messenger; else null. */
+  customer_email: string | null;
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /** Labels for agents. */
@@ -4729,6 +4659,8 @@ export interface Ticket {
   due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
+  /** Its service level targets; without those that it never had. */
+  sla: Array<SlaClock>;
 }
 
 /** A ticket as it is after what happened. */
@@ -4767,40 +4699,6 @@ export interface TicketAssignedEventData {
   priority: "low" | "normal" | "high" | "urgent";
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
-}
-
-/** A bulk action and its progress. `processed` of a completed one is its `total`. */
-export interface TicketBulkAction {
-  /** The bulk action's id. */
-  bulk_action_id: string;
-  /** What is done with each ticket, by the rules of the endpoint of the same name. */
-  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
-  /**
-   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
-   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
-   */
-  value: string | null;
-  /** `running`; `completed`, `cancelled` or `failed`, see `code`. */
-  status: "running" | "completed" | "cancelled" | "failed";
-  /** Tickets it is about; null while they are counted. */
-  total: number | null;
-  /** Tickets handled so far, including unchanged and `failed` ones. */
-  processed: number;
-  /** Tickets that no longer existed, or took no further tag. */
-  failed: number;
-  /** Share of the tickets that it has reached, from 0 to 1. */
-  progress: number;
-  /**
-   * Why it `failed`: `too_many` tickets match, the member stopped answering customers (`assignee_gone`), or
-   * its job failed repeatedly (`job_failed`). Changes so far stay. Null if it did not fail.
-   */
-  code: "too_many" | "assignee_gone" | "job_failed" | null;
-  /** Why it `failed`, for people; null if it did not. */
-  error: string | null;
-  /** Time of creation. */
-  created_at: string;
-  /** When it ended; null before. */
-  finished_at: string | null;
 }
 
 /**
@@ -5091,10 +4989,10 @@ export interface TicketSlaBreachedEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5136,10 +5034,10 @@ export interface TicketSlaDueSoonEventData {
   /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
   /**
-   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
-   * the closing.
+   * Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
+   * `resolution`, the closing.
    */
-  target: "first_reply" | "next_reply" | "resolution";
+  target: "first_response" | "next_response" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
 }
@@ -5184,12 +5082,6 @@ export interface TicketStatusChangedEventData {
   from: "open" | "pending" | "snoozed" | "closed";
   /** The new status. */
   to: "open" | "pending" | "snoozed" | "closed";
-}
-
-/** All tags of the ticket; others are removed. */
-export interface TicketTagsBody {
-  /** All its labels; empty to remove them. */
-  tags: Array<string>;
 }
 
 /** A ticket as it is after what happened. */
@@ -5353,10 +5245,10 @@ export interface UpdateBrandingBody {
   accent?: string | null | undefined;
 }
 
-/** What is to change; what is left out stays. */
+/** Changes of a canned answer; omitted fields stay unchanged, and null removes the title. */
 export interface UpdateCannedBody {
-  /** What agents see in the list; empty for the key. */
-  title?: string | undefined;
+  /** What agents see in the list; null for the key. */
+  title?: string | null | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
   /** How `text` is marked up. */
@@ -5369,7 +5261,7 @@ export interface UpdateChannelBody {
   settings: Record<string, unknown>;
 }
 
-/** The helpdesk of a project. What is left out has its default. */
+/** Changes of a project's helpdesk; omitted fields stay unchanged. */
 export interface UpdateDeskSettingsBody {
   /**
    * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
@@ -5409,7 +5301,7 @@ export interface UpdateFormBody {
   /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
   /** Where submissions go, each on its own; at most 40. */
-  routes?: Array<FormRule> | undefined;
+  rules?: Array<FormRule> | undefined;
   /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
   /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
@@ -5440,6 +5332,21 @@ export interface UpdateGatewayBody {
    * names separated by dots, and numbers for positions in a list. Null for none.
    */
   paths?: GatewayPaths | null | undefined;
+}
+
+/** Changes of a project's business hours. A list is replaced whole; omitted fields stay unchanged. */
+export interface UpdateHoursBody {
+  /** IANA time zone of the hours and days. */
+  timezone?: string | undefined;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings?: Array<OpeningBody> | undefined;
+  /** Days on which it is closed. */
+  holidays?: Array<HolidayBody> | undefined;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** Changes of a member; what is left out stays. */
@@ -5620,6 +5527,26 @@ export interface UpdateScheduledBody {
   timezone?: string | undefined;
 }
 
+/**
+ * Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
+ * unchanged.
+ */
+export interface UpdateSlaBody {
+  /** Of urgent tickets. */
+  urgent?: TargetsBody | undefined;
+  /** Of tickets with high priority. */
+  high?: TargetsBody | undefined;
+  /** Of tickets as usual. */
+  normal?: TargetsBody | undefined;
+  /** Of tickets with low priority. */
+  low?: TargetsBody | undefined;
+  /**
+   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_seconds?: number | undefined;
+}
+
 /** What to change of a static link; what is left out stays. */
 export interface UpdateStaticLinkBody {
   /** Helps you tell links apart: 1-100 characters. */
@@ -5663,6 +5590,31 @@ export interface UpdateTemplateBody {
   media?: TemplateMedia | null | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | undefined;
+}
+
+/**
+ * Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`, and a time
+ * of `snoozed_until` no `status` but `snoozed`.
+ */
+export interface UpdateTicketBody {
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`. A closed ticket can't be snoozed.
+   */
+  status?: "open" | "pending" | "snoozed" | "closed" | undefined;
+  /** How urgent the ticket is. */
+  priority?: "low" | "normal" | "high" | "urgent" | undefined;
+  /** The member who is to handle the ticket, no viewer; null unassigns it. */
+  assignee_id?: string | null | undefined;
+  /** With `assignee_id`: fail with 409 if another member has the ticket already. */
+  only_if_unassigned?: boolean | undefined;
+  /** All its labels; others are removed. */
+  tags?: Array<string> | undefined;
+  /**
+   * Snoozes the ticket until this time, ahead; the customer's next message wakes it earlier. Null, or omitted
+   * with the status `snoozed`: until the customer writes.
+   */
+  snoozed_until?: string | null | undefined;
 }
 
 /** What is to change; a field that is left out stays. `description: null` removes the note. */
@@ -5812,12 +5764,6 @@ export interface Viewer {
   seen_at: string;
 }
 
-/** Who has a ticket open, last seen first. */
-export interface ViewerList {
-  /** Those who were seen there just now. */
-  data: Array<Viewer>;
-}
-
 /** A webhook as the API shows it. */
 export interface Webhook {
   /** The webhook's id. */
@@ -5856,7 +5802,7 @@ export interface WebhookAttempt {
    * response, or no call. Null if it did.
    */
   code: "bad_status" | "no_response" | null;
-  /** The same for people. */
+  /** The same for people; null also if `status_code` says it all. */
   error: string | null;
   /** The first 2 KiB of the response's body, as text; null if there was none. */
   answer: string | null;
@@ -5942,68 +5888,4 @@ export interface When {
   channel?: string | null | undefined;
   /** An attribute of the subscriber has a value. */
   attribute?: AttributeIs | null | undefined;
-}
-
-/** A ticket with a page of its messages and notes. */
-export interface WholeTicket {
-  /** The ticket's id. */
-  ticket_id: string;
-  /** The ticket's number in its project, from 1, for people. */
-  number: number;
-  /** What it is about. */
-  subject: string;
-  /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
-   */
-  status: "open" | "pending" | "snoozed" | "closed";
-  /** How urgent it is. */
-  priority: "low" | "normal" | "high" | "urgent";
-  /** Channel of the customer; `virtual` for one without a messenger. */
-  channel: string;
-  /** The customer; null for one without a messenger. */
-  subscriber_id: string | null;
-  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
-  customer_name: string;
-  /** Email address that was given for a customer without a messenger; else empty. */
-  customer_email: string;
-  /** The member who handles the ticket; null while it is unassigned. */
-  assignee_id: string | null;
-  /** Labels for agents. */
-  tags: Array<string>;
-  /**
-   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
-   * `form`.
-   */
-  source: string;
-  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
-  source_id: string | null;
-  /** When it was opened. */
-  created_at: string;
-  /** Time of the last change; that of creation if there was none. */
-  updated_at: string;
-  /** When the customer or an agent wrote last; notes do not count. */
-  last_message_at: string;
-  /** When the customer began to wait for an answer; null if they do not wait. */
-  waiting_since: string | null;
-  /** When it is open again; null unless it is snoozed. */
-  snoozed_until: string | null;
-  /** When it was last closed; null while it is not. */
-  closed_at: string | null;
-  /** Seconds from its opening to the first reply of an agent; null before. */
-  first_response_seconds: number | null;
-  /** Seconds from its opening to the last closing; null while it is not closed. */
-  resolution_seconds: number | null;
-  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
-  csat_score: number | null;
-  /** What they added to it; null for nothing. */
-  csat_comment: string | null;
-  /** When the first of its service level targets is missed, or was; null while none runs. */
-  due_at: string | null;
-  /** Id of the ticket that goes on in its place; null unless it was merged. */
-  merged_into: string | null;
-  /** Its messages and notes, newest first. */
-  messages: EntryPage;
-  /** Its service level targets; without those that it never had. */
-  sla: Array<SlaClock>;
 }
