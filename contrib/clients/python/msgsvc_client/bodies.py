@@ -77,7 +77,7 @@ class AudienceBody(TypedDict, total=False):
     #: Subscribers on any of these messengers, by the names of the project's channels.
     channels: Sequence[str] | None
     #: Subscribers who read any of these languages.
-    langs: Sequence[Literal["en", "ru"]] | None
+    langs: Sequence[str] | None
     #: These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`.
     subscriber_ids: Sequence[str] | None
 
@@ -234,7 +234,7 @@ class CreateBroadcastBody(_CreateBroadcastBody, total=False):
     #: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one person then, who
     #: gets one message: by the first channel of the route that works. Goes with any filters of
     #: `audience` but `channels`.
-    route: str | None
+    route_id: str | None
     #: When it starts; left out: at once. A time in the past is refused.
     send_at: str | datetime | None
     #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
@@ -807,7 +807,7 @@ class PreviewTemplateBody(TypedDict, total=False):
     #: Values as in `POST /v1/send`; those without a default in the template are required.
     variables: Mapping[str, str | float | bool]
     #: Only this language; without it, all of the service.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
 
 
 QuietHoursBody = TypedDict(
@@ -822,8 +822,8 @@ QuietHoursBody = TypedDict(
 
 class RecurringBody(TypedDict, total=False):
     """A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is
-    given. With `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither
-    `channel` nor `subscriber_id`.
+    given. With `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and
+    neither `channel` nor `subscriber_id`.
     """
 
     #: Key of a template, in place of text, format, media and buttons.
@@ -859,7 +859,7 @@ class RecurringBody(TypedDict, total=False):
     audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
-    route: str | None
+    route_id: str | None
     #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
     #: week. Exactly one of this and `every`.
     cron: str | None
@@ -974,7 +974,7 @@ class _ScheduledBody(TypedDict):
 
 class ScheduledBody(_ScheduledBody, total=False):
     """A message, its recipient and its time. Either `text` or `template` is given. With `template`: no
-    `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
+    `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
     `subscriber_id`.
     """
 
@@ -1011,7 +1011,7 @@ class ScheduledBody(_ScheduledBody, total=False):
     audience: AudienceBody | None
     #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
     #: each person of the `audience`, is tried on its channels in their order.
-    route: str | None
+    route_id: str | None
     #: IANA time zone of a local `send_at`, which requires it.
     timezone: str | None
 
@@ -1027,7 +1027,7 @@ class SendBatchBody(TypedDict):
 class SendBody(TypedDict, total=False):
     """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
     `template` with its `variables`. Either `text` or `template` is given. With `template`: no
-    `format`, `media` or `buttons`; without it: no `variables`. With `route`: `external_id`, and
+    `format`, `media` or `buttons`; without it: no `variables`. With `route_id`: `external_id`, and
     neither `channel` nor `subscriber_id`.
     """
 
@@ -1040,7 +1040,7 @@ class SendBody(TypedDict, total=False):
     channel: str | None
     #: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels
     #: in their order, until one of them is reached. It remains one message, with one outcome.
-    route: str | None
+    route_id: str | None
     #: Key of a template, in place of `text`, `format`, `media` and `buttons`.
     template: str | None
     #: Values for the template's `{{ name }}`: texts, numbers, true or false. Those without a default
@@ -1131,7 +1131,7 @@ class SendOtpBody(TypedDict, total=False):
     address: str | None
     #: Id of a route: the same code is sent by its steps one after another, until it is given. In place
     #: of `channel` and `address`.
-    route: str | None
+    route_id: str | None
     #: With it the answer has the `url` of a page that asks for the code, and leads back here with
     #: `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on
     #: localhost.
@@ -1183,7 +1183,7 @@ class Step(_Step, total=False):
     #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
     #: tried on its channels in their order. Without one, the step goes to the subscriber who was
     #: enrolled.
-    route: str | None
+    route_id: str | None
 
 
 class StepMessage(TypedDict, total=False):
@@ -1244,7 +1244,7 @@ class SubscriberFilters(TypedDict, total=False):
     #: Only subscribers of this status.
     status: Literal["active", "unsubscribed", "blocked"] | None
     #: Only subscribers of this language.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: Only the subscribers of the person with this id of yours, one per channel.
     external_id: str | None
     #: Only subscribers with this tag.
@@ -1700,7 +1700,7 @@ class UpdateRecurringBody(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
     #: subscriber of the audience.
-    route: str | None
+    route_id: str | None
     #: Replaces `every`; a cron expression of five fields.
     cron: str
     #: Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.
@@ -1751,7 +1751,7 @@ class UpdateScheduledBody(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     #: Another route for the same people; null for none: `subscriber_id` gets it then, or each
     #: subscriber of the audience.
-    route: str | None
+    route_id: str | None
     #: The new time: RFC 3339, or a local time in `timezone`.
     send_at: str
     #: Time zone of a local `send_at`, beside which alone it may stand; by default the current one.
@@ -1914,7 +1914,7 @@ class When(TypedDict, total=False):
     #: The subscriber has granted it.
     permission: str | None
     #: The subscriber reads this language.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The subscriber uses this messenger, by the name of its channel.
     channel: str | None
     #: An attribute of the subscriber has a value.

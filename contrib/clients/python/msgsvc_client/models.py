@@ -174,7 +174,7 @@ class AuthCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -464,7 +464,7 @@ class Broadcast(Model):
     #: Who gets it.
     audience: Audience
     #: The route by which each person is reached; null for the channel of each subscriber.
-    route: str | None
+    route_id: str | None
     #: Messages per minute at most; null for as fast as the messengers allow.
     messages_per_minute: int | None
     #: Your own data, from the request.
@@ -508,7 +508,7 @@ class Broadcast(Model):
             code=data.get("code"),
             error=data.get("error"),
             audience=Audience.from_data(data["audience"]),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
@@ -698,7 +698,8 @@ class BroadcastRecipient(Model):
 
     #: A person on one channel of the project.
     subscriber_id: str
-    #: The channel of the route by which they were reached, or were tried last; null without a `route`.
+    #: The channel of the route by which they were reached, or were tried last; null without a
+    #: `route_id`.
     channel: str | None
     #: `queued` until there is an outcome; `unknown` if the service can't tell whether they got it.
     status: Literal["queued", "sent", "failed", "skipped", "unknown"]
@@ -1015,7 +1016,7 @@ class ButtonClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1598,7 +1599,7 @@ class DeliveryDeliveredEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1661,7 +1662,7 @@ class DeliveryFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1751,7 +1752,7 @@ class DeliveryReadEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1808,7 +1809,7 @@ class DeliverySuccessEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1923,7 +1924,7 @@ class DripCompletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -1975,7 +1976,7 @@ class DripStepSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2155,7 +2156,7 @@ class EventTrackedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2417,7 +2418,7 @@ class FormSubmittedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -2510,7 +2511,7 @@ class GatewayFailedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2598,7 +2599,7 @@ class GatewaySentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -2878,7 +2879,7 @@ class LinkClickedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3232,7 +3233,7 @@ class Message(Model):
     deleted_at: str | None
     #: Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step
     #: that it is at.
-    route: str | None
+    route_id: str | None
     #: What is waited for at this step of its route before the next one is tried, while `status` is
     #: `sending`; null otherwise.
     waits_for: Literal["delivered", "read", "answered"] | None
@@ -3265,7 +3266,7 @@ class Message(Model):
             read_at=data.get("read_at"),
             edited_at=data.get("edited_at"),
             deleted_at=data.get("deleted_at"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             waits_for=data.get("waits_for"),
             past_steps=[PastStep.from_data(each) for each in data["past_steps"]],
             raw=data,
@@ -3286,7 +3287,7 @@ class MiniAppSubscription(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -3747,7 +3748,7 @@ class Otp(Model):
     #: it could be sent. Null if nothing of that happened.
     reason: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route: str | None
+    route_id: str | None
     #: When it was requested.
     created_at: str
     #: When the code stops working, or the link until it is opened.
@@ -3762,7 +3763,7 @@ class Otp(Model):
             subscriber_id=data.get("subscriber_id"),
             attempts_left=data["attempts_left"],
             reason=data.get("reason"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             created_at=data["created_at"],
             expires_at=data["expires_at"],
             raw=data,
@@ -3787,7 +3788,7 @@ class OtpFailedAttemptEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3836,7 +3837,7 @@ class OtpMaxAttemptsReachedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3885,7 +3886,7 @@ class OtpSentEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -3934,7 +3935,7 @@ class OtpVerifiedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -4109,7 +4110,7 @@ class PersonAddress(Model):
     #: First name, as the messenger has it.
     first_name: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -4222,7 +4223,7 @@ class PreviewMessage(Model):
     """
 
     #: Language of the recipient.
-    lang: Literal["en", "ru"]
+    lang: str
     #: Text with its variables filled in.
     text: str
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
@@ -4524,7 +4525,7 @@ class Recurring(Model):
     #: Who gets it; null for one subscriber.
     audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route: str | None
+    route_id: str | None
     #: What is sent.
     message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -4561,7 +4562,7 @@ class Recurring(Model):
             last_run_at=data.get("last_run_at"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), Audience.from_data),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -4592,7 +4593,7 @@ class RecurringSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4867,7 +4868,7 @@ class Scheduled(Model):
     #: Who gets it; null for one subscriber.
     audience: Audience | None
     #: Route that it is sent by; null without one. `subscriber_id` is then one of the person's.
-    route: str | None
+    route_id: str | None
     #: What is sent.
     message: MailingMessage
     #: Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and
@@ -4898,7 +4899,7 @@ class Scheduled(Model):
             timezone=data.get("timezone"),
             subscriber_id=data.get("subscriber_id"),
             audience=optional(data.get("audience"), Audience.from_data),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             message=MailingMessage.from_data(data["message"]),
             message_id=data.get("message_id"),
             job_id=data.get("job_id"),
@@ -4929,7 +4930,7 @@ class ScheduledFailedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -4979,7 +4980,7 @@ class ScheduledSentEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -5028,7 +5029,7 @@ class ScheduledSkippedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -5071,7 +5072,7 @@ class SentOtp(Model):
     #: The page to send the person's browser to; only with `return_url`. It can send further codes.
     url: str | None
     #: The route that it is sent by; absent for a code to one channel.
-    route: str | None
+    route_id: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SentOtp:
@@ -5079,7 +5080,7 @@ class SentOtp(Model):
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
             url=data.get("url"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             raw=data,
         )
 
@@ -5374,7 +5375,7 @@ class Step(Model):
     #: Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is
     #: tried on its channels in their order. Without one, the step goes to the subscriber who was
     #: enrolled.
-    route: str | None
+    route_id: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Step:
@@ -5383,7 +5384,7 @@ class Step(Model):
             message=StepMessage.from_data(data["message"]),
             when=optional(data.get("when"), When.from_data),
             at_local_time=data.get("at_local_time"),
-            route=data.get("route"),
+            route_id=data.get("route_id"),
             raw=data,
         )
 
@@ -5498,7 +5499,7 @@ class Subscriber(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null
     #: if nobody has since tags are kept. `lang` is the language of the service that is closest to it.
     locale: str | None
@@ -5574,7 +5575,7 @@ class SubscriptionCreatedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5618,7 +5619,7 @@ class SubscriptionDeletedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -5666,7 +5667,7 @@ class SubscriptionPermissionChangedEventData(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -6006,7 +6007,7 @@ class TicketAssignedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6062,7 +6063,7 @@ class TicketClosedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6145,7 +6146,7 @@ class TicketCreatedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6201,7 +6202,7 @@ class TicketCsatReceivedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6314,7 +6315,7 @@ class TicketRepliedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6376,7 +6377,7 @@ class TicketSlaBreachedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6439,7 +6440,7 @@ class TicketSlaDueSoonEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6502,7 +6503,7 @@ class TicketStatusChangedEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6564,7 +6565,7 @@ class TicketUnanswered24hEventData(Model):
     #: the address.
     username: str | None
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The person's tags.
     tags: list[str] | None
     #: Your own id of the person; null until one is assigned.
@@ -6817,7 +6818,7 @@ class VerifiedOtp(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -6859,7 +6860,7 @@ class VerifiedSignIn(Model):
     #: the address.
     username: str
     #: Language of system messages and templates: the one of the service's that is closest to `locale`.
-    lang: Literal["en", "ru"]
+    lang: str
     #: The person's tags.
     tags: list[str]
     #: Your own id of the person; null until one is assigned.
@@ -7119,7 +7120,7 @@ class When(Model):
     #: The subscriber has granted it.
     permission: str | None
     #: The subscriber reads this language.
-    lang: Literal["en", "ru"] | None
+    lang: str | None
     #: The subscriber uses this messenger, by the name of its channel.
     channel: str | None
     #: An attribute of the subscriber has a value.

@@ -578,7 +578,7 @@ class AsyncSubscribersResource:
         limit: int | None = None,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: Literal["en", "ru"] | None = None,
+        lang: str | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -970,7 +970,7 @@ class AsyncSubscribersResource:
         *,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
-        lang: Literal["en", "ru"] | None = None,
+        lang: str | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
@@ -1774,7 +1774,7 @@ class AsyncMessagesResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         template: str | NotGiven | None = NOT_GIVEN,
         variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
         text: str | NotGiven | None = NOT_GIVEN,
@@ -1798,9 +1798,9 @@ class AsyncMessagesResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
-            route: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on
-                its channels in their order, until one of them is reached. It remains one message, with
-                one outcome.
+            route_id: Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried
+                on its channels in their order, until one of them is reached. It remains one message,
+                with one outcome.
             template: Key of a template, in place of `text`, `format`, `media` and `buttons`.
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
                 without a default in the template are required.
@@ -1834,7 +1834,7 @@ class AsyncMessagesResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
-                "route": route,
+                "route_id": route_id,
                 "template": template,
                 "variables": variables,
                 "text": text,
@@ -2215,7 +2215,7 @@ class AsyncTemplatesResource:
         key: str,
         *,
         variables: Mapping[str, str | float | bool] | NotGiven = NOT_GIVEN,
-        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        lang: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.TemplatePreview:
@@ -3227,7 +3227,7 @@ class AsyncBroadcastsResource:
         name: str | NotGiven | None = NOT_GIVEN,
         variants: Sequence[bodies.BroadcastVariantBody] | NotGiven | None = NOT_GIVEN,
         experiment: bodies.BroadcastExperimentBody | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -3265,7 +3265,7 @@ class AsyncBroadcastsResource:
                 buttons.
             experiment: How `variants` are compared; the defaults if it is left out.
             audience: Who gets it.
-            route: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
+            route_id: Id of a route of `POST /v1/routes`. Subscribers with one `external_id` are one
                 person then, who gets one message: by the first channel of the route that works. Goes
                 with any filters of `audience` but `channels`.
             send_at: When it starts; left out: at once. A time in the past is refused.
@@ -3299,7 +3299,7 @@ class AsyncBroadcastsResource:
                 "variants": variants,
                 "experiment": experiment,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
                 "dry_run": dry_run,
@@ -6036,7 +6036,7 @@ class AsyncOtpResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         address: str | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -6047,10 +6047,10 @@ class AsyncOtpResource:
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
 
-        With `route` the same code goes to the first channel of the route that reaches the person, at
-        once to the
-        next one if that fails, and to the next one too if the code was not given within the step's
-        `within_seconds`.
+        With `route_id` the same code goes to the first channel of the route that reaches the person.
+        It goes
+        to the next one at once if that fails, or once `within_seconds` of the step are over without
+        the code.
 
         With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
         the
@@ -6071,7 +6071,7 @@ class AsyncOtpResource:
                 to be on.
             address: Email address or phone number instead, on the `channel` where people are known by
                 one. Whoever is not known there is added and gets no other messages.
-            route: Id of a route: the same code is sent by its steps one after another, until it is
+            route_id: Id of a route: the same code is sent by its steps one after another, until it is
                 given. In place of `channel` and `address`.
             return_url: With it the answer has the `url` of a page that asks for the code, and leads
                 back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
@@ -6098,7 +6098,7 @@ class AsyncOtpResource:
                 "external_id": external_id,
                 "channel": channel,
                 "address": address,
-                "route": route,
+                "route_id": route_id,
                 "return_url": return_url,
             }
         )
@@ -6272,7 +6272,7 @@ class AsyncScheduledResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
@@ -6302,7 +6302,7 @@ class AsyncScheduledResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
@@ -6334,7 +6334,7 @@ class AsyncScheduledResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -6404,7 +6404,7 @@ class AsyncScheduledResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         send_at: str | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
@@ -6424,8 +6424,8 @@ class AsyncScheduledResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
-                each subscriber of the audience.
+            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
+                or each subscriber of the audience.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
@@ -6449,7 +6449,7 @@ class AsyncScheduledResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route": route,
+                "route_id": route_id,
                 "send_at": send_at,
                 "timezone": timezone,
             }
@@ -6503,7 +6503,7 @@ class AsyncRecurringResource:
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
         audience: bodies.AudienceBody | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven | None = NOT_GIVEN,
         every: bodies.EveryBody | NotGiven | None = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -6538,7 +6538,7 @@ class AsyncRecurringResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,
@@ -6576,7 +6576,7 @@ class AsyncRecurringResource:
                 "external_id": external_id,
                 "channel": channel,
                 "audience": audience,
-                "route": route,
+                "route_id": route_id,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,
@@ -6650,7 +6650,7 @@ class AsyncRecurringResource:
         silent: bool | NotGiven | None = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
-        route: str | NotGiven | None = NOT_GIVEN,
+        route_id: str | NotGiven | None = NOT_GIVEN,
         cron: str | NotGiven = NOT_GIVEN,
         every: bodies.EveryBody | NotGiven = NOT_GIVEN,
         timezone: str | NotGiven = NOT_GIVEN,
@@ -6674,8 +6674,8 @@ class AsyncRecurringResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
                 never.
             metadata: Replaces your own data; null removes it.
-            route: Another route for the same people; null for none: `subscriber_id` gets it then, or
-                each subscriber of the audience.
+            route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
+                or each subscriber of the audience.
             cron: Replaces `every`; a cron expression of five fields.
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
                 ahead.
@@ -6703,7 +6703,7 @@ class AsyncRecurringResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
-                "route": route,
+                "route_id": route_id,
                 "cron": cron,
                 "every": every,
                 "timezone": timezone,

@@ -146,7 +146,7 @@ export interface AudienceBody {
   /** Subscribers on any of these messengers, by the names of the project's channels. */
   channels?: Array<string> | null | undefined;
   /** Subscribers who read any of these languages. */
-  langs?: Array<"en" | "ru"> | null | undefined;
+  langs?: Array<string> | null | undefined;
   /** These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are `skipped`. */
   subscriber_ids?: Array<string> | null | undefined;
 }
@@ -169,7 +169,7 @@ export interface AuthCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -374,7 +374,7 @@ export interface Broadcast {
   /** Who gets it. */
   audience: Audience;
   /** The route by which each person is reached; null for the channel of each subscriber. */
-  route: string | null;
+  route_id: string | null;
   /** Messages per minute at most; null for as fast as the messengers allow. */
   messages_per_minute: number | null;
   /** Your own data, from the request. */
@@ -527,7 +527,7 @@ export interface BroadcastExperimentBody {
 export interface BroadcastRecipient {
   /** A person on one channel of the project. */
   subscriber_id: string;
-  /** The channel of the route by which they were reached, or were tried last; null without a `route`. */
+  /** The channel of the route by which they were reached, or were tried last; null without a `route_id`. */
   channel: string | null;
   /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
   status: "queued" | "sent" | "failed" | "skipped" | "unknown";
@@ -749,7 +749,7 @@ export interface ButtonClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1080,7 +1080,7 @@ export interface CreateBroadcastBody {
    * message: by the first channel of the route that works. Goes with any filters of `audience` but
    * `channels`.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** When it starts; left out: at once. A time in the past is refused. */
   send_at?: string | null | undefined;
   /** Messages per minute at most, evenly spread. By default as fast as the messengers allow. */
@@ -1457,7 +1457,7 @@ export interface DeliveryDeliveredEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1499,7 +1499,7 @@ export interface DeliveryFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1545,7 +1545,7 @@ export interface DeliveryReadEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1583,7 +1583,7 @@ export interface DeliverySuccessEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1655,7 +1655,7 @@ export interface DripCompletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1688,7 +1688,7 @@ export interface DripStepSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1818,7 +1818,7 @@ export interface EventTrackedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -1977,7 +1977,7 @@ export interface FormSubmittedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2038,7 +2038,7 @@ export interface GatewayFailedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2109,7 +2109,7 @@ export interface GatewaySentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2276,7 +2276,7 @@ export interface LinkClickedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2516,7 +2516,7 @@ export interface Message {
    * Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step that it
    * is at.
    */
-  route: string | null;
+  route_id: string | null;
   /**
    * What is waited for at this step of its route before the next one is tried, while `status` is `sending`;
    * null otherwise.
@@ -2540,7 +2540,7 @@ export interface MiniAppSubscription {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -2882,7 +2882,7 @@ export interface Otp {
    */
   reason: string | null;
   /** The route that it is sent by; absent for a code to one channel. */
-  route?: string;
+  route_id?: string;
   /** When it was requested. */
   created_at: string;
   /** When the code stops working, or the link until it is opened. */
@@ -2907,7 +2907,7 @@ export interface OtpFailedAttemptEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2938,7 +2938,7 @@ export interface OtpMaxAttemptsReachedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -2969,7 +2969,7 @@ export interface OtpSentEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3000,7 +3000,7 @@ export interface OtpVerifiedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3096,7 +3096,7 @@ export interface PersonAddress {
   /** First name, as the messenger has it. */
   first_name: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -3160,7 +3160,7 @@ export interface PreviewMedia {
  */
 export interface PreviewMessage {
   /** Language of the recipient. */
-  lang: "en" | "ru";
+  lang: string;
   /** Text with its variables filled in. */
   text: string;
   /**
@@ -3181,7 +3181,7 @@ export interface PreviewTemplateBody {
   /** Values as in `POST /v1/send`; those without a default in the template are required. */
   variables?: Record<string, string | number | boolean> | undefined;
   /** Only this language; without it, all of the service. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
 }
 
 /** Why a channel would refuse the message. */
@@ -3348,7 +3348,7 @@ export interface Recurring {
   /** Who gets it; null for one subscriber. */
   audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route: string | null;
+  route_id: string | null;
   /** What is sent. */
   message: MailingMessage;
   /**
@@ -3379,7 +3379,7 @@ export interface Recurring {
 
 /**
  * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
- * `template`: no `format`, `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor
+ * `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
  * `subscriber_id`.
  */
 export interface RecurringBody {
@@ -3421,7 +3421,7 @@ export interface RecurringBody {
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
    * Exactly one of this and `every`.
@@ -3457,7 +3457,7 @@ export interface RecurringSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3709,7 +3709,7 @@ export interface Scheduled {
   /** Who gets it; null for one subscriber. */
   audience: Audience | null;
   /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route: string | null;
+  route_id: string | null;
   /** What is sent. */
   message: MailingMessage;
   /**
@@ -3740,7 +3740,7 @@ export interface Scheduled {
 
 /**
  * A message, its recipient and its time. Either `text` or `template` is given. With `template`: no `format`,
- * `media` or `buttons`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface ScheduledBody {
   /** Key of a template, in place of text, format, media and buttons. */
@@ -3781,7 +3781,7 @@ export interface ScheduledBody {
    * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
    * of the `audience`, is tried on its channels in their order.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
    * `2026-03-02T09:30`. Ahead, by ten years at most.
@@ -3809,7 +3809,7 @@ export interface ScheduledFailedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3843,7 +3843,7 @@ export interface ScheduledSentEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3874,7 +3874,7 @@ export interface ScheduledSkippedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -3902,7 +3902,7 @@ export interface SendBatchBody {
 /**
  * A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a `template` with
  * its `variables`. Either `text` or `template` is given. With `template`: no `format`, `media` or `buttons`;
- * without it: no `variables`. With `route`: `external_id`, and neither `channel` nor `subscriber_id`.
+ * without it: no `variables`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
 export interface SendBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
@@ -3918,7 +3918,7 @@ export interface SendBody {
    * Id of a route of `POST /v1/routes`: the person, named by `external_id`, is tried on its channels in their
    * order, until one of them is reached. It remains one message, with one outcome.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** Key of a template, in place of `text`, `format`, `media` and `buttons`. */
   template?: string | null | undefined;
   /**
@@ -4021,7 +4021,7 @@ export interface SendOtpBody {
    * Id of a route: the same code is sent by its steps one after another, until it is given. In place of
    * `channel` and `address`.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /**
    * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
    * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
@@ -4038,7 +4038,7 @@ export interface SentOtp {
   /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
   url?: string;
   /** The route that it is sent by; absent for a code to one channel. */
-  route?: string;
+  route_id?: string;
 }
 
 /** A session that waits for its Yes. */
@@ -4242,7 +4242,7 @@ export interface Step {
    * Id of a route of `POST /v1/routes`: the person, with all subscribers of their `external_id`, is tried on
    * its channels in their order. Without one, the step goes to the subscriber who was enrolled.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
 }
 
 /**
@@ -4329,7 +4329,7 @@ export interface Subscriber {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /**
    * The person's language tag (BCP 47), as the messenger or you gave it, or as they chose it; null if nobody
    * has since tags are kept. `lang` is the language of the service that is closest to it.
@@ -4369,7 +4369,7 @@ export interface SubscriberFilters {
   /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
   /** Only subscribers of this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
@@ -4398,7 +4398,7 @@ export interface SubscriptionCreatedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4428,7 +4428,7 @@ export interface SubscriptionDeletedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4463,7 +4463,7 @@ export interface SubscriptionPermissionChangedEventData {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4681,7 +4681,7 @@ export interface TicketAssignedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4739,7 +4739,7 @@ export interface TicketClosedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4791,7 +4791,7 @@ export interface TicketCreatedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4829,7 +4829,7 @@ export interface TicketCsatReceivedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4928,7 +4928,7 @@ export interface TicketRepliedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -4970,7 +4970,7 @@ export interface TicketSlaBreachedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5015,7 +5015,7 @@ export interface TicketSlaDueSoonEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5060,7 +5060,7 @@ export interface TicketStatusChangedEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5102,7 +5102,7 @@ export interface TicketUnanswered24hEventData {
    */
   username?: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang?: "en" | "ru";
+  lang?: string;
   /** The person's tags. */
   tags?: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5468,7 +5468,7 @@ export interface UpdateRecurringBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** Replaces `every`; a cron expression of five fields. */
   cron?: string | undefined;
   /** Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead. */
@@ -5520,7 +5520,7 @@ export interface UpdateScheduledBody {
    * Another route for the same people; null for none: `subscriber_id` gets it then, or each subscriber of the
    * audience.
    */
-  route?: string | null | undefined;
+  route_id?: string | null | undefined;
   /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
   /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
@@ -5672,7 +5672,7 @@ export interface VerifiedOtp {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5699,7 +5699,7 @@ export interface VerifiedSignIn {
    */
   username: string;
   /** Language of system messages and templates: the one of the service's that is closest to `locale`. */
-  lang: "en" | "ru";
+  lang: string;
   /** The person's tags. */
   tags: Array<string>;
   /** Your own id of the person; null until one is assigned. */
@@ -5883,7 +5883,7 @@ export interface When {
   /** The subscriber has granted it. */
   permission?: string | null | undefined;
   /** The subscriber reads this language. */
-  lang?: "en" | "ru" | null | undefined;
+  lang?: string | null | undefined;
   /** The subscriber uses this messenger, by the name of its channel. */
   channel?: string | null | undefined;
   /** An attribute of the subscriber has a value. */
