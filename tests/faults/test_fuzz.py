@@ -24,6 +24,7 @@ from msgsvc_devkit.services import SECRET_KEY
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.fuzzing import Fuzzed, Operation, Reply, Shapes, call, operations
 from tests.hostile.place import MANY, Place, furnish
+from tests.paths import by_kind, kinds_in
 
 pytestmark = pytest.mark.faults
 
@@ -239,8 +240,8 @@ def as_described(operation: Operation, *, whole: bool = True) -> Fuzzed:
     needed = [p["name"] for p in operation.parameters if p["in"] == "query"]
 
     def path(known: Any) -> str:
-        text = operation.path
-        for name in (p["name"] for p in operation.parameters if p["in"] == "path"):
+        text = by_kind(operation.path)
+        for name in kinds_in(operation.path):
             text = text.replace(f"{{{name}}}", next(iter(known.get(name, ())), "nothing"))
         return text
 
