@@ -297,7 +297,7 @@ async def test_answers_to_a_form_reach_each_in_their_language(
         await client.patch(f"/v1/subscribers/{person}", json={"tags": ["team"]})
     heads = {"en": "New", "de": "Neu", "pt-BR": "Novo"}
     to_tag = {"to": {"kind": "tag", "tag": "team", "text": heads}}
-    form_id = (await client.post("/v1/forms", json={**FORM, "routes": [to_tag]})).json()["form_id"]
+    form_id = (await client.post("/v1/forms", json={**FORM, "rules": [to_tag]})).json()["form_id"]
     before, forms = len(channel.sent), service.get(Forms)
 
     async with service.db.transaction() as tx:
