@@ -1,14 +1,10 @@
-"""Services of tests on SQLite find recurring jobs as after their first runs: see `EarlierRuns`."""
-
-import pytest
+"""Services of tests find recurring jobs as after their first runs: see `EarlierRuns`."""
 
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.work import Work, start
-
-pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 
 async def next_runs(service: Service) -> dict[str, int]:

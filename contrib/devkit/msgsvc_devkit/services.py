@@ -71,8 +71,7 @@ def _migrations_of_installed(plugins: tuple[str, ...]) -> tuple[MigrationSource,
 class EarlierRuns:
     """A plugin with which a service finds its recurring jobs on a new database as after their first runs.
     These would happen at once, and were a third of the cost of a service that is started and stopped. Jobs of
-    plugins that are given as objects, which tests are about, run at once. On PostgreSQL, where fewer tests
-    run, all first runs happen: each of their statements is tried there."""
+    plugins that are given as objects, which tests are about, run at once."""
 
     def __init__(self) -> None:
         self._service: Service | None = None
@@ -150,7 +149,7 @@ class ServiceMaker:
         self._use_idle_connections(service)
         runs_jobs = service.settings.jobs.runner == "embedded" and not service.settings.quarantine
         is_new = service.settings.database_url in self._fresh
-        if isinstance(self._backend, SQLiteDatabases) and runs_jobs and is_new:
+        if runs_jobs and is_new:
             earlier.leave_to(service)
         if start:
             await service.start()
