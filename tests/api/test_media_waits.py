@@ -317,7 +317,7 @@ async def _answered(service: Service) -> bool:
     return all(check.done for check in service.media.checks._known.values())
 
 
-@pytest.mark.parametrize("service", [MEDIA, IMPATIENT], indirect=True)
+@pytest.mark.parametrize("service", [{**MEDIA, "check_wait_s": 1}, IMPATIENT], indirect=True)
 async def test_a_message_is_taken_back_while_its_edit_waits_for_a_host(
     service: Service,
     client: httpx2.AsyncClient,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.cli import checks, live_checks
+from msgsvc_core.cli import checks, live_checks, running_checks
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
@@ -77,7 +77,11 @@ def test_a_folder_that_takes_no_files_is_a_problem(run: Any, config: Path) -> No
     assert "problem  database folder: no file can be created in /proc" in result.stdout
 
 
-def test_a_port_that_another_program_has_is_a_warning(run: Any, config: Path) -> None:
+def test_a_port_that_another_program_has_is_a_warning(
+    run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The other program never answers.
+    monkeypatch.setattr(running_checks, "READY_S", 0.1)
     port = free_ports()
     _set(config, f'base_url = "http://127.0.0.1:{port}"')
     config.write_text(f"{config.read_text('utf-8')}[server]\nport = {port}\n", encoding="utf-8")
@@ -124,7 +128,11 @@ def test_in_a_container_what_concerns_the_machine_is_no_warning(
     assert "other users of this machine" not in result.stdout
 
 
-def test_a_unix_socket_is_looked_at_and_left_alone(run: Any, config: Path) -> None:
+def test_a_unix_socket_is_looked_at_and_left_alone(
+    run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever listens there never answers.
+    monkeypatch.setattr(running_checks, "READY_S", 0.1)
     path = config.with_name("msgsvc.sock")
     _set(config, 'base_url = "https://msgsvc.example"')
     config.write_text(f'{config.read_text("utf-8")}[server]\nuds = "{path}"\n', encoding="utf-8")

@@ -20,6 +20,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.channels.inbound import placeholders
 from msgsvc_devkit.platforms.matrix import FakeMatrix, Person, Refused
 from msgsvc_devkit.platforms.matrix.rooms import now_ms
+from msgsvc_matrix import sync
 
 from .conftest import ChannelFactory, Reader
 
@@ -40,8 +41,13 @@ async def test_an_invitation_is_accepted_and_what_was_written_with_it_follows_th
 
 
 async def test_an_invitation_that_can_not_be_accepted_now_is_kept_in_the_cursor(
-    homeserver: FakeMatrix, ann: Person, reader: Reader, make_channel: ChannelFactory
+    homeserver: FakeMatrix,
+    ann: Person,
+    reader: Reader,
+    make_channel: ChannelFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sync, "RETRY_S", 0.1)
     homeserver.accepts_invites = False
     await ann.start()
     homeserver.faults.at("join", Refused(503, "M_UNKNOWN", "away"))
