@@ -124,12 +124,13 @@ async def check(
         answer = await who.client.get(walk.url, params=parse_qsl(query))
         if answer.status_code not in {200, 303, 404}:
             found.append(f"{walk} ?{query} answers {answer.status_code}")
-        offered = Offered(answer.text, walk.page.name, walk.url)
-        found += [f"say what {each} is asked for" for each in offered.unknown if not query]
         # A further page leads nowhere that the first does not.
-        if query in {"", UNSET.get(walk.page.name)}:
-            waiting += offered.queries
-        waiting += [] if "cursor" in query else [*older(offered.queries)]
+        if "cursor" not in query:
+            offered = Offered(answer.text, walk.page.name, walk.url)
+            found += [f"say what {each} is asked for" for each in offered.unknown if not query]
+            if query in {"", UNSET.get(walk.page.name)}:
+                waiting += offered.queries
+            waiting += older(offered.queries)
         found += [f"{walk} ?{query} {told}" for told in await too_much(asked, done, explainer)]
     return found
 
