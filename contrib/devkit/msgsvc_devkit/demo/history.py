@@ -71,6 +71,12 @@ class Library:
             raise StepFailed(f"POST {path} answered {answer.status_code}: {answer.text}")
         return answer.json() if answer.content else None
 
+    async def patch(self, path: str, **changes: Any) -> Any:
+        answer = await self.api.patch(path, json=changes)
+        if not answer.is_success:
+            raise StepFailed(f"PATCH {path} answered {answer.status_code}: {answer.text}")
+        return answer.json()
+
     async def get(self, path: str) -> Any:
         answer = await self.api.get(path)
         if not answer.is_success:
@@ -248,12 +254,12 @@ async def _answer(library: Library) -> None:
         is_gone = all(each.subscriber_id != ticket["subscriber_id"] for each in library.active)
         if is_gone or ticket["status"] == "closed":
             continue
-        await library.post(f"{path}/assign", assignee_id=library.agent_id)
+        await library.patch(path, assignee_id=library.agent_id)
         reply = {"text": library.chance.choice(texts.REPLIES), "member_id": library.agent_id}
         await library.post(f"{path}/reply", reply)
         await library.time.settle()
         if library.chance.randrange(4):
-            await library.post(f"{path}/close", {})
+            await library.patch(path, status="closed")
             await library.time.settle()
 
 
