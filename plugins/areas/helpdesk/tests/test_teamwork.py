@@ -114,6 +114,22 @@ async def test_a_ticket_that_is_reopened_unassigned_is_assigned_with_it(
     ]
 
 
+async def test_a_request_that_reopens_and_unassigns_leaves_the_ticket_unassigned(
+    client: httpx2.AsyncClient, member: MakeMember
+) -> None:
+    mia = await member("Mia")
+    ticket = await virtual(client, assignee_id=mia)
+    await set_assignment(client, "least_busy")
+    await change(client, ticket, status="closed")
+
+    reopened = await change(client, ticket, status="open", assignee_id=None)
+    await change(client, ticket, status="closed")
+    assigned = await change(client, ticket, status="open")
+
+    assert (reopened["status"], reopened["assignee_id"]) == ("open", None)
+    assert assigned["assignee_id"] == mia
+
+
 async def test_a_project_without_a_choice_follows_the_installation(
     make_service: ServiceFactory, make_tenant: MakeTenant
 ) -> None:
