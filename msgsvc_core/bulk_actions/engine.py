@@ -137,7 +137,7 @@ class BulkActionEngine:
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[BulkAction]:
         """Newest first; one more than `query.limit` if there are more."""
         kind = self._work.kind
-        return await store.list_page(tx, project_id, kind, query.after, query.fetch_limit)
+        return await store.list_page(tx, project_id, kind, query.begin("blk"), query.fetch_limit)
 
     async def get(self, tx: Tx, project_id: str, bulk_action_id: str) -> BulkAction:
         """Raises `NotFound`, for another project's and for one of another kind as well."""

@@ -7,7 +7,7 @@ from pydantic import Field
 from msgsvc_core.api import examples
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import ResponseModel, Router
-from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.pagination import SKEW_MS, NextCursor, PageQuery
 from msgsvc_core.events import store
 from msgsvc_core.events.tracked import TrackedEventAnswer, TrackedEvents, TrackEventBody
 from msgsvc_core.kernel.errors import (
@@ -16,6 +16,7 @@ from msgsvc_core.kernel.errors import (
     MutuallyExclusiveIdentifiers,
     SubscriberNotFound,
 )
+from msgsvc_core.kernel.ids import earliest_id
 
 router = Router(
     area="events",
@@ -84,17 +85,18 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     """
     if query.after_event_id is None:
         found = await store.list_page(
-            ctx.tx, ctx.project_id, query.event, query.after, query.fetch_limit
+            ctx.tx, ctx.project_id, query.event, query.begin("evt"), query.fetch_limit
         )
     else:
         found = await store.list_later(
             ctx.tx,
             ctx.project_id,
             query.event,
-            query.after or query.after_event_id,
+            _begin(query),
             query.fetch_limit,
         )
-    page, following = query.cut(found, lambda event: event.event_id)
+    is_newest_first = query.after_event_id is None
+    page, following = query.cut(found, lambda event: event.event_id, by_time=is_newest_first)
     return EventList(
         data=[
             EventAnswer(event_id=event.event_id, event=event.name, data=event.data)
@@ -102,6 +104,14 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
         ],
         next_cursor=following,
     )
+
+
+def _begin(query: EventQuery) -> str:
+    """The id after which a page starts that is read oldest first."""
+    after = query.after or query.after_event_id or ""
+    if query.created_after is None:
+        return after
+    return max(after, earliest_id("evt", max(query.created_after - SKEW_MS, 0)))
 
 
 @router.post(

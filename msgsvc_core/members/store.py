@@ -175,9 +175,9 @@ async def list_page(tx: Tx, project_id: str, query: MemberQuery) -> list[Member]
     if query.role is not None:
         condition += " AND m.role = :role"
         params["role"] = query.role
-    if query.after is not None:
+    if (after := query.begin("mem")) is not None:
         condition += " AND m.member_id < :after"
-        params["after"] = query.after
+        params["after"] = after
     return await _select(
         tx, project_id, f"{condition} ORDER BY m.member_id DESC LIMIT :most", params
     )

@@ -5,6 +5,7 @@ See docs/decisions/0044-lists-of-a-million.md.
 
 from typing import Any, get_args
 
+from msgsvc_core.api.pagination import until_id
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.messages.bodies import MessageQuery
 from msgsvc_core.messages.fields import MessageStatus
@@ -38,6 +39,8 @@ def page_of(
     params: dict[str, Any] = {"project_id": project_id}
     if after is not None:
         params["after"] = after
+    if (until := until_id("msg", query.created_before)) is not None:
+        params |= {"until": until, "created_before": query.created_before}
 
     direction = "ASC" if ascending else "DESC"
 
@@ -46,6 +49,8 @@ def page_of(
         if place is not None:
             conditions.append(place)
         conditions += _conditions(query, dialect, params, is_led=leads)
+        if until is not None:
+            conditions += ["message_id < :until", "+created_at_ms < :created_before"]
         if after is not None:
             conditions.append(f"message_id {'>' if ascending else '<'} :after")
         ending = f"ORDER BY message_id {direction} LIMIT :most"

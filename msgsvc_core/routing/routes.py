@@ -24,7 +24,7 @@ router = Router(
 async def list_routes(ctx: Context, query: PageQuery, all_routes: Routes) -> RouteList:
     """Lists the project's routes, newest first."""
     routes = all_routes
-    found = await routes.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await routes.page(ctx.tx, ctx.project_id, query.begin("rte"), query.fetch_limit)
     page, following = query.cut(found, lambda route: route.route_id)
     return RouteList(data=[RouteAnswer.of(route) for route in page], next_cursor=following)
 

@@ -6,6 +6,7 @@ Measured with 100,000 subscribers; see docs/decisions/0044-lists-of-a-million.md
 from dataclasses import dataclass
 from typing import Any
 
+from msgsvc_core.api.pagination import until_id
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.subscribers.models import SubscriberFilters
@@ -78,6 +79,11 @@ def filter_of(
         # Forces the index: SQLite would scan all subscribers, because they are already in order.
         conditions.append(_among("external_id = :external_id"))
         params["external_id"] = query.external_id
+    if (until := until_id("sub", query.created_before)) is not None:
+        # Begins there; the exact time is tested, and the plus keeps SQLite from looking for an index of it.
+        conditions += ["s.subscriber_id < :until", f"{order} < :until"]
+        conditions.append("+s.created_at_ms < :created_before")
+        params |= {"until": until, "created_before": query.created_before}
     if after is not None:
         # On both tables: PostgreSQL's merge join would scan one of them from its start.
         beyond = ">" if ascending else "<"
@@ -148,6 +154,9 @@ def passive_filter_of(
     if query.created_after is not None:
         conditions.append(f"{plus}s.created_at_ms > :created_after")
         params["created_after"] = query.created_after
+    if query.created_before is not None:
+        conditions.append(f"{plus}s.created_at_ms < :created_before")
+        params["created_before"] = query.created_before
     return " AND ".join(conditions), params
 
 

@@ -270,6 +270,11 @@ class SubscriberFilters(Query):
         description="Only people who first subscribed after this time.",
         examples=["2026-01-01T00:00:00Z"],
     )
+    created_before: MomentMs | None = Field(
+        None,
+        description="Only people who first subscribed before this time.",
+        examples=["2026-04-01T00:00:00Z"],
+    )
 
 
 class SubscriberQuery(SubscriberFilters, PageQuery):

@@ -21,7 +21,9 @@ async def list_channel_requests(
     ctx: Context, query: PageQuery, channel_requests: ChannelRequests, projects: Projects
 ) -> ChannelRequestList:
     """Lists the project's requests for bots, newest first, until a day after they expire."""
-    found = await channel_requests.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await channel_requests.page(
+        ctx.tx, ctx.project_id, query.begin("chr"), query.fetch_limit
+    )
     page, following = query.cut(found, lambda request: request.request_id)
     project = await projects.get(ctx.tx, ctx.project_id)
     return ChannelRequestList(

@@ -26,7 +26,7 @@ async def list_channels(
     ctx: Context, query: PageQuery, own_channels: ProjectChannels
 ) -> ChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
-    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await own_channels.page(ctx.tx, ctx.project_id, query.begin("chn"), query.fetch_limit)
     page, following = query.cut(found, lambda channel: channel.channel_id)
     return ChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 

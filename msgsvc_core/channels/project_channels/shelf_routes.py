@@ -35,7 +35,7 @@ async def list_shelf(
     Newest first. Items are deleted after `limits.shelf_days`, and the oldest once the shelf is full.
     """
     channel = await own_channels.get(ctx.tx, ctx.project_id, key)
-    found = await shelf.page(ctx.tx, channel.channel_id, query.after, query.fetch_limit)
+    found = await shelf.page(ctx.tx, channel.channel_id, query.begin("shf"), query.fetch_limit)
     page, following = query.cut(found, lambda item: item.item_id)
     return ShelvedItemList(
         data=[ShelvedItemAnswer.of(item) for item in page], next_cursor=following

@@ -24,7 +24,7 @@ router = Router(
 async def list_templates(ctx: Context, query: PageQuery, all_templates: Templates) -> TemplateList:
     """Lists the project's templates, newest first."""
     templates = all_templates
-    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await templates.page(ctx.tx, ctx.project_id, query.begin("tpl"), query.fetch_limit)
     page, following = query.cut(found, lambda template: template.template_id)
     return TemplateList(data=templates.answers(page), next_cursor=following)
 

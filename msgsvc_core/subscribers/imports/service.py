@@ -138,7 +138,7 @@ class PeopleImports:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[PeopleImport]:
         """Newest first; one more than `query.limit` if there are more."""
-        return await store.list_page(tx, project_id, query.after, query.fetch_limit)
+        return await store.list_page(tx, project_id, query.begin("imp"), query.fetch_limit)
 
     async def get(self, tx: Tx, project_id: str, import_id: str) -> PeopleImport:
         """Raises `NotFound`, for another project's as well."""

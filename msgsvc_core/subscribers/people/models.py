@@ -49,6 +49,11 @@ class Person:
     subscribers: tuple[Subscriber, ...]
     contacts: dict[str, Contacts]
 
+    @property
+    def created_at_ms(self) -> int:
+        """When the person first subscribed, on any channel."""
+        return min(each.created_at_ms for each in self.subscribers)
+
 
 class VerifiedContact(ResponseModel):
     """A phone number or an email address that the person has proven to be theirs."""

@@ -27,7 +27,11 @@ router = Router(area="subscribers")
 async def list_people(ctx: Context, query: PageQuery, people: People) -> PersonList:
     """Lists people with all their addresses, by `external_id`; subscribers without one are not among them."""
     found = await people.page(ctx.tx, ctx.project_id, query)
-    page, following = query.cut(found, lambda person: position_of(0, person.external_id))
+    page, following = query.cut(
+        found,
+        lambda person: position_of(0, person.external_id),
+        by_time=False,
+    )
     return PersonList(data=[PersonAnswer.of(person) for person in page], next_cursor=following)
 
 

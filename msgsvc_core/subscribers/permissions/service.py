@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgsvc_core.api.pagination import PageQuery, read_position
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.events.contract import NewEvent
@@ -31,7 +31,7 @@ class Permissions:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Permission]:
         """Newest first; one more than `query.limit` if there are more."""
-        after = read_position(query.after)
+        after = query.begin_position()
         return await store.list_page(tx, project_id, after, query.fetch_limit)
 
     async def get(self, tx: Tx, project_id: str, key: str) -> Permission:

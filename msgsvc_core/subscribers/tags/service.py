@@ -5,7 +5,7 @@ from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
-from msgsvc_core.api.pagination import PageQuery, read_position
+from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobQueue, JobSpec, NewJob, in_steps
 from msgsvc_core.kernel.clock import Clock
@@ -41,7 +41,7 @@ class Tags:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
         """Newest first; one more than `query.limit` if there are more."""
-        after = read_position(query.after)
+        after = query.begin_position()
         return await store.list_page(tx, project_id, after, query.fetch_limit)
 
     async def list_all(self, tx: Tx, project_id: str, limit: int) -> list[Tag]:

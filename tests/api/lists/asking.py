@@ -116,14 +116,16 @@ def _queries(endpoint: Endpoint, sizes: Sizes) -> Iterator[dict[str, str]]:
     for name in sorted(filters):
         for value in _values(endpoint, name, endpoint.query.model_fields[name], sizes):
             yield {name: value}
+    count = getattr(sizes, endpoint.path.rpartition("/")[2], sizes.others)
+    # The oldest three, the newest three, all but these.
+    for after in (3, count - 3):
+        moment = to_rfc3339(START_MS + 1000 * after)
+        yield {"created_after": moment}
+        yield {"created_before": moment}
     yield from (dict(query) for query in TOGETHER.get(endpoint.name, ()))
 
 
 def _values(endpoint: Endpoint, name: str, field: FieldInfo, sizes: Sizes) -> Sequence[str]:
-    if name == "created_after":
-        count = getattr(sizes, endpoint.path.rpartition("/")[2], sizes.others)
-        # All rows, the newest three, none.
-        return [to_rfc3339(START_MS + 1000 * after) for after in (0, count - 3, count)]
     if field.annotation is bool:
         return ["true", "false"]
     known = FILTERS.get(endpoint.name, {}).get(name) or [*_literals(field.annotation)]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.ids import ALPHABET, encode_base62
 
 #: 2026-01-01 in Unix milliseconds; row `i` was made `i` seconds after it.
 START_MS = 1_767_225_600_000
@@ -29,14 +30,24 @@ class Sizes:
     others: int
 
 
+#: An id begins with its time in 12 digits: that of `START_MS`, and what a second adds to it.
+_FIRST, _SECOND = ((ms << 80) // 62**10 for ms in (START_MS, 1000))
+
+
 def id_of(prefix: str, number: int) -> str:
-    """The id of a row."""
-    return f"{prefix}_{number:022d}"
+    """The id of a row, which has its time."""
+    digits = encode_base62((_FIRST + number * _SECOND).to_bytes(8, "big"), 12)
+    return f"{prefix}_{digits}{'0' * 10}"
 
 
 def id_column(prefix: str, number: str = "i") -> str:
-    """The id of each row, in SQL."""
-    return f"'{prefix}_000000000000' || substr(CAST(10000000000 + {number} AS text), 2)"
+    """The id of each row, in SQL. The first digit is 0 until the year 2400."""
+    time = f"({_FIRST} + CAST({number} AS bigint) * {_SECOND})"
+    digits = (
+        f"substr('{ALPHABET}', CAST({time} / {62**place} % 62 AS integer) + 1, 1)"
+        for place in reversed(range(11))
+    )
+    return f"'{prefix}_0' || {' || '.join(digits)} || '{'0' * 10}'"
 
 
 def in_turn(rare: Sequence[str], common: str) -> str:

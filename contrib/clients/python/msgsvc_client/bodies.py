@@ -1253,6 +1253,8 @@ class SubscriberFilters(TypedDict, total=False):
     permission: str | None
     #: Only people who first subscribed after this time.
     created_after: str | datetime | None
+    #: Only people who first subscribed before this time.
+    created_before: str | datetime | None
 
 
 class TakeOtpResultBody(TypedDict):
@@ -1354,6 +1356,8 @@ class TicketFilters(TypedDict, total=False):
     channel: str | None
     #: Only tickets that were opened after this time.
     created_after: str | datetime | None
+    #: Only tickets that were opened before this time.
+    created_before: str | datetime | None
 
 
 class _ToNextField(TypedDict):

@@ -5328,10 +5328,12 @@ class StaticLink(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Stats(Model):
-    """Tickets that were opened since; those merged into others are not counted."""
+    """Tickets that were opened in a time; those merged into others are not counted."""
 
-    #: Since when tickets are counted.
-    since: str
+    #: Tickets opened after this time are counted.
+    created_after: str
+    #: Tickets opened before this time are counted; null for all.
+    created_before: str | None
     #: How many were opened.
     opened: int
     #: How many of them have which status now.
@@ -5342,14 +5344,15 @@ class Stats(Model):
     resolution_seconds: Percentiles
     #: Ratings by customers.
     csat: Rating
-    #: Service level targets that were met or missed since the beginning of that day in UTC, of tickets
-    #: of any age. A missed one counts when its time is over.
+    #: Service level targets that were met or missed on the days of that time, in UTC, of tickets of
+    #: any age. A missed one counts when its time is over.
     sla: TargetShares
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Stats:
         return cls(
-            since=data["since"],
+            created_after=data["created_after"],
+            created_before=data.get("created_before"),
             opened=data["opened"],
             by_status=TicketCounts.from_data(data["by_status"]),
             first_response_seconds=Percentiles.from_data(data["first_response_seconds"]),

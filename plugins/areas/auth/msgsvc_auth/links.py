@@ -55,7 +55,7 @@ class StaticLinks:
 
     async def page(self, tx: Tx, project_id: str, query: StaticLinkQuery) -> list[StaticLink]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_links(tx, project_id, query.after, query.fetch_limit)
+        return await store.list_links(tx, project_id, query.begin("lnk"), query.fetch_limit)
 
     async def change(
         self, tx: Tx, project_id: str, slug: str, body: UpdateStaticLinkBody

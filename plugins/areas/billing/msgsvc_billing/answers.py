@@ -140,14 +140,20 @@ class LedgerQuery(PageQuery):
         description="Only entries of this operation.",
         examples=["auth.confirmed"],
     )
-    since: MomentMs | None = Field(None, description="Only entries at or after this time.")
 
 
 class UsageQuery(Query):
-    """How far back."""
+    """Which days, in UTC: at most 366."""
 
-    days: int = Field(
-        30, ge=1, le=366, description="Days, of which the last is today, in UTC.", examples=[30]
+    created_after: MomentMs | None = Field(
+        None,
+        description="Only this time's day and later ones; by default the last 30 days.",
+        examples=["2026-02-01T00:00:00Z"],
+    )
+    created_before: MomentMs | None = Field(
+        None,
+        description="Only days that began before this time.",
+        examples=["2026-03-01T00:00:00Z"],
     )
 
 

@@ -130,11 +130,14 @@ async def count_usage(
 
 
 async def usage_by_day(
-    tx: Tx, account_id: str, project_id: str | None, from_day: int
+    tx: Tx, account_id: str, project_id: str | None, from_day: int, last_day: int | None = None
 ) -> list[Usage]:
-    """By day and operation, oldest first, from that day on."""
+    """By day and operation, oldest first, from one day to another, or to the last."""
     only = "" if project_id is None else " AND project_id = :project_id"
-    params = {"account_id": account_id, "from_day": from_day}
+    params: dict[str, Any] = {"account_id": account_id, "from_day": from_day}
+    if last_day is not None:
+        only += " AND day <= :last_day"
+        params["last_day"] = last_day
     rows = await tx.fetch_all(
         "SELECT day, operation, SUM(quantity) AS quantity, SUM(credits) AS credits"
         f" FROM billing_usage WHERE account_id = :account_id AND day >= :from_day{only}"

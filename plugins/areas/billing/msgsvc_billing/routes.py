@@ -47,9 +47,11 @@ async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) 
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
-    wanted = LedgerFilter(account_id, ctx.project_id, query.operation, query.since)
-    found = await statements.page(ctx.tx, wanted, query.after, query.fetch_limit)
-    page, following = query.cut(found, lambda entry: entry.entry_id)
+    wanted = LedgerFilter(account_id, ctx.project_id, query.operation)
+    found = await statements.page(ctx.tx, wanted, query.begin("led"), query.fetch_limit)
+    page, following = query.cut(
+        found, lambda entry: entry.entry_id, created_ms=lambda entry: entry.at_ms
+    )
     return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
 
 
@@ -59,5 +61,7 @@ async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> 
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return DaysAnswer(data=[])
-    found = await statements.used_of_days(ctx.tx, account_id, ctx.project_id, query.days)
+    found = await statements.used_between(
+        ctx.tx, account_id, ctx.project_id, query.created_after, query.created_before
+    )
     return DaysAnswer(data=[DayAnswer.of(usage) for usage in found])

@@ -28,6 +28,10 @@ COLUMNS = (
 )
 
 
+#: Days of usage that are shown by default, and at most.
+USAGE_DAYS, MOST_DAYS = 30, 366
+
+
 class Statements:
     """`service.get(Statements)`. With `project_id`, only that project's."""
 
@@ -52,6 +56,21 @@ class Statements:
     ) -> list[Usage]:
         """By day and operation, the oldest day first; the last is today, in UTC."""
         return await ledger.usage_by_day(tx, account_id, project_id, self.today - days + 1)
+
+    async def used_between(
+        self,
+        tx: Tx,
+        account_id: str,
+        project_id: str | None,
+        after_ms: int | None,
+        before_ms: int | None,
+    ) -> list[Usage]:
+        """By day and operation, the oldest day first: the days from that of one time on that begin before
+        another. Without the first, `USAGE_DAYS`; never more than `MOST_DAYS`."""
+        last = self.today if before_ms is None else min((before_ms - 1) // DAY_MS, self.today)
+        first = last - USAGE_DAYS + 1 if after_ms is None else after_ms // DAY_MS
+        first = max(first, last - MOST_DAYS + 1)
+        return await ledger.usage_by_day(tx, account_id, project_id, first, last)
 
     async def used_this_month(self, tx: Tx, state: State, project_id: str | None) -> list[Usage]:
         """By operation, since the day on which the account's month began."""

@@ -80,7 +80,7 @@ async def test_a_project_sees_its_own_lines_and_days_and_no_other_projects(
     ]
     assert rest["next_cursor"] is None
     assert {line["amount"] for line in first["data"]} == {-1}
-    since = {"since": "2026-01-16T00:00:00Z", "operation": "auth.confirmed"}
+    since = {"created_after": "2026-01-15T23:59:59Z", "operation": "auth.confirmed"}
     [late] = (await client.get("/v1/billing/ledger", params=since)).json()["data"]
     assert late["resource_id"] == "ses_late"
     none = await client.get("/v1/billing/ledger", params={"operation": "otp.send"})
@@ -90,8 +90,14 @@ async def test_a_project_sees_its_own_lines_and_days_and_no_other_projects(
         ("2026-01-15", 3, 3),
         ("2026-01-16", 1, 1),
     ]
-    today = (await client.get("/v1/billing/usage", params={"days": 1})).json()["data"]
+    today = (
+        await client.get("/v1/billing/usage", params={"created_after": "2026-01-16T08:00:00Z"})
+    ).json()["data"]
+    before = (
+        await client.get("/v1/billing/usage", params={"created_before": "2026-01-16T00:00:00Z"})
+    ).json()["data"]
     assert [one["day"] for one in today] == ["2026-01-16"]
+    assert [one["day"] for one in before] == ["2026-01-15"]
 
 
 async def test_a_project_of_the_operator_is_not_billed(client: httpx2.AsyncClient) -> None:

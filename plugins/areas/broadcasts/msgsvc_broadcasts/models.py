@@ -490,6 +490,17 @@ class BroadcastRecipientList(ResponseModel):
 class RecipientQuery(PageQuery):
     """Filters and paging."""
 
+    created_after: MomentMs | None = Field(
+        None,
+        description="Only recipients who first subscribed after this time.",
+        examples=["2026-01-01T00:00:00Z"],
+    )
+    created_before: MomentMs | None = Field(
+        None,
+        description="Only recipients who first subscribed before this time.",
+        examples=["2026-04-01T00:00:00Z"],
+    )
+
     status: RecipientStatus | None = Field(
         None, description="Only recipients with this status.", examples=["failed"]
     )

@@ -80,7 +80,7 @@ async def list_broadcasts(
 ) -> BroadcastList:
     """Lists the project's broadcasts, newest first. Scheduled ones are found by their id."""
     found = await mailings.page(
-        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.fetch_limit
+        ctx.tx, ctx.project_id, SOURCE, query.status, query.begin("job"), query.fetch_limit
     )
     page, following = query.cut(found, lambda mailing: mailing.job_id)
     return BroadcastList(
@@ -221,7 +221,7 @@ async def list_broadcast_recipients(
     """
     mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     found = await mailings.recipients(
-        ctx.tx, mailing, query.status, query.after, query.fetch_limit, query.reason
+        ctx.tx, mailing, query.status, query.begin("sub"), query.fetch_limit, query.reason
     )
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     return BroadcastRecipientList(

@@ -155,9 +155,9 @@ async def list_page(
         if value is not None:
             conditions.append(f"e.{column} = :{column}")
             params[column] = value
-    if query.after is not None:
+    if (after := query.begin("enr")) is not None:
         conditions.append("e.enrollment_id < :after")
-        params["after"] = query.after
+        params["after"] = after
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY e.enrollment_id DESC LIMIT :most",
         params,

@@ -47,7 +47,7 @@ async def create_drip(ctx: Context, body: CreateDripBody, drips: Drips) -> DripA
 @router.get("/v1/drips", errors=(BadRequest,))
 async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
     """Lists the project's drip campaigns, newest first."""
-    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await drips.page(ctx.tx, ctx.project_id, query.begin("drp"), query.fetch_limit)
     page, following = query.cut(found, lambda chain: chain.drip_id)
     return DripList(data=[DripAnswer.of(chain) for chain in page], next_cursor=following)
 

@@ -58,7 +58,7 @@ async def create_form(
 @router.get("/v1/forms", errors=(BadRequest,))
 async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Sharing) -> FormList:
     """Lists the project's forms, newest first."""
-    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await forms.page(ctx.tx, ctx.project_id, query.begin("frm"), query.fetch_limit)
     page, following = query.cut(found, lambda form: form.form_id)
     return FormList(data=[sharing.shown(form) for form in page], next_cursor=following)
 
@@ -100,7 +100,7 @@ async def list_form_submissions(
         ctx.project_id,
         form_id,
         SubmissionFilters(spam=query.spam, source=query.source),
-        query.after,
+        query.begin("fsb"),
         query.fetch_limit,
     )
     page, following = query.cut(found, lambda row: row.submission_id)

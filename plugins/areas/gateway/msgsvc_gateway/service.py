@@ -92,14 +92,16 @@ class Gateways:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Gateway]:
         """Newest first; one more than `query.limit` where there is."""
-        return await store.list_page(tx, project_id, query.after, query.fetch_limit)
+        return await store.list_page(tx, project_id, query.begin("gtw"), query.fetch_limit)
 
     async def messages(
         self, tx: Tx, project_id: str, gateway_id: str, query: PageQuery
     ) -> list[GatewayMessage]:
         """Newest first; one more than `query.limit` where there is. Raises `NotFound`."""
         await self.get(tx, project_id, gateway_id)
-        return await store.list_messages(tx, project_id, gateway_id, query.after, query.fetch_limit)
+        return await store.list_messages(
+            tx, project_id, gateway_id, query.begin("gwm"), query.fetch_limit
+        )
 
     async def last_messages(
         self, tx: Tx, project_id: str, gateway_ids: Sequence[str]

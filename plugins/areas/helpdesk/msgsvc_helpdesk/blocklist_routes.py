@@ -18,7 +18,7 @@ async def list_blocked_customers(
 ) -> BlockedList:
     """Lists subscribers whose messages open no tickets, the newest subscriber first."""
     found = await blocklist.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
-    page, following = query.cut(found, lambda blocked: blocked.subscriber_id)
+    page, following = query.cut(found, lambda blocked: blocked.subscriber_id, by_time=False)
     return BlockedList(data=[BlockedAnswer.of(one) for one in page], next_cursor=following)
 
 

@@ -535,6 +535,9 @@ class TicketFilters(Query):
     created_after: MomentMs | None = Field(
         None, description="Only tickets that were opened after this time."
     )
+    created_before: MomentMs | None = Field(
+        None, description="Only tickets that were opened before this time."
+    )
 
 
 class TicketQuery(TicketFilters, PageQuery):
@@ -585,12 +588,15 @@ class InboxQuery(PageQuery):
 
 
 class StatsQuery(Query):
-    """The start of the statistics."""
+    """The time of the statistics."""
 
-    since: MomentMs | None = Field(
+    created_after: MomentMs | None = Field(
         None,
-        description="Only tickets that were opened since; by default 30 days ago.",
+        description="Only tickets that were opened after this time; by default 30 days ago.",
         examples=["2026-02-01T00:00:00.000Z"],
+    )
+    created_before: MomentMs | None = Field(
+        None, description="Only tickets that were opened before this time."
     )
 
 

@@ -119,10 +119,10 @@ async def get_ticket_stats(
 
     The answer has the share of service level targets that were met, too.
     """
-    since_ms = query.since
-    if since_ms is None:
-        since_ms = clock.now_ms() - STATS_DAYS * DAY_MS
-    return await stats_of(ctx.tx, ctx.project_id, since_ms, tickets.sla)
+    after_ms = query.created_after
+    if after_ms is None:
+        after_ms = clock.now_ms() - STATS_DAYS * DAY_MS
+    return await stats_of(ctx.tx, ctx.project_id, after_ms, query.created_before, tickets.sla)
 
 
 @router.get("/v1/tickets/{ticket_id}", errors=(NotFound,))
@@ -144,7 +144,7 @@ async def list_ticket_messages(
     """
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     found = await tickets.entries(
-        ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit
+        ctx.tx, ctx.project_id, ticket.ticket_id, query.begin("tmg"), query.fetch_limit
     )
     page, following = query.cut(found, lambda entry: entry.entry_id)
     brought = await _messages_of(ctx, messages, page)

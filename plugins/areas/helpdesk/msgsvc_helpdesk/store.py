@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgsvc_core.api.pagination import until_id
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import Dialect, for_update, in_list, string_agg
 from msgsvc_helpdesk.models import SORTED_BY, DueWithin, Place, Ticket, TicketFilters, TicketQuery
@@ -205,6 +206,10 @@ def _listed(
     elif query.tag is not None:
         # Those that are not closed are the fewer.
         conditions.append(f"EXISTS (SELECT 1 FROM helpdesk_ticket_tags l WHERE {_LABELLED})")
+    if (until := until_id("tkt", query.created_before)) is not None:
+        conditions += ["t.ticket_id < :until", f"{order} < :until"]
+        conditions.append("+t.created_at_ms < :created_before")
+        params |= {"until": until, "created_before": query.created_before}
     if after is not None:
         conditions += ["t.ticket_id < :after", f"{order} < :after"]
         params["after"] = after
@@ -233,6 +238,9 @@ async def _list_sorted(
     if query.created_after is not None:
         conditions.append(f"{plus}t.created_at_ms > :created_after")
         params["created_after"] = query.created_after
+    if query.created_before is not None:
+        conditions.append(f"{plus}t.created_at_ms < :created_before")
+        params["created_before"] = query.created_before
     if after is not None:
         conditions.append(f"(t.{column}, t.ticket_id) > (:after_ms, :after_id)")
         params |= {"after_ms": after[0], "after_id": after[1]}

@@ -100,7 +100,7 @@ def _page(
     query: PageQuery, found: Sequence[T], id_of: Callable[[T], str]
 ) -> tuple[list[T], str | None]:
     """A page of what is read as a whole, the newest id first."""
-    after = query.after
+    after = query.begin("mem")
     left = [one for one in found if after is None or id_of(one) < after]
     return query.cut(sorted(left, key=id_of, reverse=True), id_of)
 

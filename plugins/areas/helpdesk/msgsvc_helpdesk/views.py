@@ -371,10 +371,14 @@ class TargetShares(ResponseModel):
 
 
 class StatsAnswer(ResponseModel):
-    """Tickets that were opened since; those merged into others are not counted."""
+    """Tickets that were opened in a time; those merged into others are not counted."""
 
-    since: Time = Field(
-        description="Since when tickets are counted.", examples=["2026-02-01T00:00:00.000Z"]
+    created_after: Time = Field(
+        description="Tickets opened after this time are counted.",
+        examples=["2026-02-01T00:00:00.000Z"],
+    )
+    created_before: Time | None = Field(
+        description="Tickets opened before this time are counted; null for all.", examples=[None]
     )
     opened: int = Field(description="How many were opened.", examples=[120])
     by_status: TicketCounts = Field(description="How many of them have which status now.")
@@ -387,6 +391,6 @@ class StatsAnswer(ResponseModel):
     )
     csat: Rating = Field(description="Ratings by customers.")
     sla: TargetShares = Field(
-        description="Service level targets that were met or missed since the beginning of that day in UTC,"
+        description="Service level targets that were met or missed on the days of that time, in UTC,"
         " of tickets of any age. A missed one counts when its time is over."
     )

@@ -244,8 +244,9 @@ async def test_times_are_kept_for_each_ticket_and_as_percentiles(
 ) -> None:
     old = await virtual(client)
     await act(client, old, "reply", text="Hi")
-    clock.advance(DAY_S)
+    clock.advance(DAY_S - 1)
     since = later(clock, 0)
+    clock.advance(1)
     tickets = [await virtual(client) for _ in range(10)]
     for ticket in tickets:
         clock.advance(60)
@@ -257,8 +258,12 @@ async def test_times_are_kept_for_each_ticket_and_as_percentiles(
     reopened = await change(client, tickets[3], status="open")
 
     first = await whole(client, tickets[0])
-    stats = (await client.get("/v1/tickets/stats", params={"since": since})).json()
+    stats = (await client.get("/v1/tickets/stats", params={"created_after": since})).json()
+    query = {"created_before": since}
+    before = (await client.get("/v1/tickets/stats", params=query)).json()
 
+    assert before["opened"] == 1
+    assert before["created_before"].startswith("2026-01-16T11:59:59")
     assert (first["first_response_seconds"], first["resolution_seconds"]) == (60, 2000)
     assert reopened["resolution_seconds"] is None
     assert stats["opened"] == 10
@@ -286,7 +291,7 @@ async def test_there_are_figures_without_tickets_too(client: httpx2.AsyncClient)
     assert stats["opened"] == 0
     nothing = {"count": 0, "p50": None, "p90": None, "p95": None, "p99": None}
     assert stats["first_response_seconds"] == stats["resolution_seconds"] == nothing
-    assert stats["since"].startswith("2025-12-16T12:00:00")
+    assert stats["created_after"].startswith("2025-12-16T12:00:00")
 
 
 @pytest.mark.parametrize(
@@ -295,10 +300,10 @@ async def test_there_are_figures_without_tickets_too(client: httpx2.AsyncClient)
 async def test_figures_refuse_times_at_the_edge_of_the_calendar(
     client: httpx2.AsyncClient, time: str
 ) -> None:
-    answer = await client.get("/v1/tickets/stats", params={"since": time})
+    answer = await client.get("/v1/tickets/stats", params={"created_after": time})
 
     assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed"), answer.text
-    assert answer.json()["error"].startswith("since: ")
+    assert answer.json()["error"].startswith("created_after: ")
 
 
 async def test_what_was_said_lately_stays_with_the_old_ticket_that_it_was_merged_into(

@@ -56,7 +56,7 @@ async def list_recurring(
 ) -> RecurringList:
     """Lists the project's recurring messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.fetch_limit
+        ctx.tx, ctx.project_id, "recurring", query.status, query.begin("rec"), query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return RecurringList(data=await _answers(ctx, mailings, page), next_cursor=following)

@@ -59,7 +59,7 @@ async def list_scheduled(
 ) -> ScheduledList:
     """Lists the project's scheduled messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.fetch_limit
+        ctx.tx, ctx.project_id, "scheduled", query.status, query.begin("sch"), query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return ScheduledList(data=await _answers(ctx, mailings, page), next_cursor=following)

@@ -85,9 +85,9 @@ async def list_page(
         passive = tx.dialect == "sqlite" and query.status not in (None, "delivered")
         conditions.append(f"{'+' if passive else ''}event = :event")
         params["event"] = query.event
-    if query.after is not None:
+    if (after := query.begin("whd")) is not None:
         conditions.append(f"delivery_id {'>' if ascending else '<'} :after")
-        params["after"] = query.after
+        params["after"] = after
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE {' AND '.join(conditions)}"
         f" ORDER BY delivery_id {'ASC' if ascending else 'DESC'} LIMIT :most",

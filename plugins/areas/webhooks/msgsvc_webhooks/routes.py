@@ -47,7 +47,7 @@ async def create_webhook(
 @router.get("/v1/webhooks", errors=(BadRequest,))
 async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> WebhookList:
     """Lists the project's webhooks, newest first."""
-    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await webhooks.page(ctx.tx, ctx.project_id, query.begin("whe"), query.fetch_limit)
     page, following = query.cut(found, lambda webhook: webhook.webhook_id)
     return WebhookList(
         data=[WebhookAnswer.of(webhook) for webhook in page],

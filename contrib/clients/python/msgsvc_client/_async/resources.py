@@ -179,6 +179,8 @@ class AsyncChannelsRequestsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.ChannelRequest]:
@@ -186,6 +188,8 @@ class AsyncChannelsRequestsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -196,6 +200,8 @@ class AsyncChannelsRequestsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.ChannelRequest.from_data
@@ -295,6 +301,8 @@ class AsyncChannelsShelfResource:
         key: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.ShelvedItem]:
@@ -306,6 +314,8 @@ class AsyncChannelsShelfResource:
         Arguments:
             key: The project's own channel, by its name.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request, not_found
         """
@@ -316,6 +326,8 @@ class AsyncChannelsShelfResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.ShelvedItem.from_data
@@ -409,6 +421,8 @@ class AsyncChannelsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Channel]:
@@ -416,6 +430,8 @@ class AsyncChannelsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -426,6 +442,8 @@ class AsyncChannelsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Channel.from_data
@@ -576,13 +594,14 @@ class AsyncSubscribersResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         channel: str | None = None,
         status: Literal["active", "unsubscribed", "blocked"] | None = None,
         lang: str | None = None,
         external_id: str | None = None,
         tag: str | None = None,
         permission: str | None = None,
-        created_after: str | datetime | None = None,
         query: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -591,13 +610,14 @@ class AsyncSubscribersResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only people who first subscribed after this time.
+            created_before: Only people who first subscribed before this time.
             channel: Only subscribers on this channel.
             status: Only subscribers of this status.
             lang: Only subscribers of this language.
             external_id: Only the subscribers of the person with this id of yours, one per channel.
             tag: Only subscribers with this tag.
             permission: Only subscribers who have granted the permission with this key.
-            created_after: Only people who first subscribed after this time.
             query: Case-insensitive prefix of the first name, username or `external_id`. Results are
                 ordered by name instead of newest first.
 
@@ -610,13 +630,14 @@ class AsyncSubscribersResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "channel": channel,
                 "status": status,
                 "lang": lang,
                 "external_id": external_id,
                 "tag": tag,
                 "permission": permission,
-                "created_after": created_after,
                 "query": query,
             },
         )
@@ -975,6 +996,7 @@ class AsyncSubscribersResource:
         tag: str | None = None,
         permission: str | None = None,
         created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         timeout_s: float | None = None,
     ) -> AsyncCsvExport:
         """Streams the project's subscribers as CSV, newest first, for a spreadsheet.
@@ -993,6 +1015,7 @@ class AsyncSubscribersResource:
             tag: Only subscribers with this tag.
             permission: Only subscribers who have granted the permission with this key.
             created_after: Only people who first subscribed after this time.
+            created_before: Only people who first subscribed before this time.
         """
         call = Call(
             "GET",
@@ -1006,6 +1029,7 @@ class AsyncSubscribersResource:
                 "tag": tag,
                 "permission": permission,
                 "created_after": created_after,
+                "created_before": created_before,
             },
         )
         return AsyncCsvExport(self._caller, call)
@@ -1058,6 +1082,8 @@ class AsyncSubscribersResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.BulkAction]:
@@ -1065,6 +1091,8 @@ class AsyncSubscribersResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -1075,6 +1103,8 @@ class AsyncSubscribersResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.BulkAction.from_data
@@ -1164,6 +1194,8 @@ class AsyncTagsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.ProjectTag]:
@@ -1171,6 +1203,8 @@ class AsyncTagsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -1181,6 +1215,8 @@ class AsyncTagsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.ProjectTag.from_data
@@ -1291,6 +1327,8 @@ class AsyncPermissionsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Permission]:
@@ -1298,6 +1336,8 @@ class AsyncPermissionsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -1308,6 +1348,8 @@ class AsyncPermissionsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Permission.from_data
@@ -1437,6 +1479,8 @@ class AsyncPeopleResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Person]:
@@ -1445,6 +1489,8 @@ class AsyncPeopleResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -1455,6 +1501,8 @@ class AsyncPeopleResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Person.from_data
@@ -1642,6 +1690,8 @@ class AsyncPeopleResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Import]:
@@ -1649,6 +1699,8 @@ class AsyncPeopleResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -1659,6 +1711,8 @@ class AsyncPeopleResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Import.from_data
@@ -1853,6 +1907,8 @@ class AsyncMessagesResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["queued", "sending", "sent", "failed", "skipped", "unknown"] | None = None,
         reason: Literal[
             "user_blocked_bot",
@@ -1878,7 +1934,6 @@ class AsyncMessagesResource:
         | None = None,
         subscriber_id: str | None = None,
         channel: str | None = None,
-        created_after: str | datetime | None = None,
         batch_id: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -1887,11 +1942,12 @@ class AsyncMessagesResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only messages made after this time.
+            created_before: Only what was created before this time.
             status: Only messages of this status.
             reason: Only messages that failed or were skipped for this reason.
             subscriber_id: Only messages to this recipient.
             channel: Only messages on this channel.
-            created_after: Only messages made after this time.
             batch_id: Only messages of this batch.
 
         Error codes: bad_request
@@ -1903,11 +1959,12 @@ class AsyncMessagesResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "reason": reason,
                 "subscriber_id": subscriber_id,
                 "channel": channel,
-                "created_after": created_after,
                 "batch_id": batch_id,
             },
         )
@@ -2066,6 +2123,8 @@ class AsyncTemplatesResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Template]:
@@ -2073,6 +2132,8 @@ class AsyncTemplatesResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -2083,6 +2144,8 @@ class AsyncTemplatesResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Template.from_data
@@ -2254,6 +2317,8 @@ class AsyncRoutesResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Route]:
@@ -2261,6 +2326,8 @@ class AsyncRoutesResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -2271,6 +2338,8 @@ class AsyncRoutesResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Route.from_data
@@ -2476,6 +2545,8 @@ class AsyncEventsResource(AsyncEventFeed):
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         event: str | None = None,
         after_event_id: str | None = None,
         cursor: str | None = None,
@@ -2491,6 +2562,8 @@ class AsyncEventsResource(AsyncEventFeed):
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             event: Only events of this name.
             after_event_id: Only later events than this one, oldest first; empty: all, oldest first.
 
@@ -2503,6 +2576,8 @@ class AsyncEventsResource(AsyncEventFeed):
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "event": event,
                 "after_event_id": after_event_id,
             },
@@ -2564,6 +2639,8 @@ class AsyncMembersResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["active", "removed"] | None = None,
         role: Literal["owner", "admin", "agent", "viewer"] | None = None,
         cursor: str | None = None,
@@ -2573,6 +2650,8 @@ class AsyncMembersResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only members of this status; removed ones are listed separately.
             role: Only members with this role.
 
@@ -2585,6 +2664,8 @@ class AsyncMembersResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "role": role,
             },
@@ -2876,6 +2957,8 @@ class AsyncAuthLinksResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.StaticLink]:
@@ -2883,6 +2966,8 @@ class AsyncAuthLinksResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -2893,6 +2978,8 @@ class AsyncAuthLinksResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.StaticLink.from_data
@@ -3078,8 +3165,9 @@ class AsyncBillingLedgerResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         operation: str | None = None,
-        since: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Entry]:
@@ -3087,8 +3175,9 @@ class AsyncBillingLedgerResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             operation: Only entries of this operation.
-            since: Only entries at or after this time.
 
         Error codes: bad_request
         """
@@ -3099,8 +3188,9 @@ class AsyncBillingLedgerResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "operation": operation,
-                "since": since,
             },
         )
         decode = models.Entry.from_data
@@ -3130,20 +3220,23 @@ class AsyncBillingResource:
     async def get_usage(
         self,
         *,
-        days: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         timeout_s: float | None = None,
     ) -> models.Days:
         """Shows the project's usage, by day and operation.
 
         Arguments:
-            days: Days, of which the last is today, in UTC.
+            created_after: Only this time's day and later ones; by default the last 30 days.
+            created_before: Only days that began before this time.
         """
         call = Call(
             "GET",
             "/v1/billing/usage",
             timeout_s=timeout_s,
             query={
-                "days": days,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         return await self._caller.json(call, models.Days.from_data)
@@ -3160,6 +3253,8 @@ class AsyncBroadcastsRecipientsResource:
         job_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["queued", "sent", "failed", "skipped", "unknown"] | None = None,
         reason: Literal[
             "user_blocked_bot",
@@ -3183,6 +3278,8 @@ class AsyncBroadcastsRecipientsResource:
         Arguments:
             job_id: The broadcast's id.
             limit: Entries per page.
+            created_after: Only recipients who first subscribed after this time.
+            created_before: Only recipients who first subscribed before this time.
             status: Only recipients with this status.
             reason: Only recipients who did not get it for this reason.
 
@@ -3195,6 +3292,8 @@ class AsyncBroadcastsRecipientsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "reason": reason,
             },
@@ -3311,6 +3410,8 @@ class AsyncBroadcastsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["scheduled", "running", "paused", "completed", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -3319,6 +3420,8 @@ class AsyncBroadcastsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only broadcasts with this status.
 
         Error codes: bad_request
@@ -3330,6 +3433,8 @@ class AsyncBroadcastsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
             },
         )
@@ -3614,6 +3719,8 @@ class AsyncDripsEnrollmentsResource:
         drip_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["active", "paused", "completed", "stopped", "cancelled"] | None = None,
         subscriber_id: str | None = None,
         cursor: str | None = None,
@@ -3624,6 +3731,8 @@ class AsyncDripsEnrollmentsResource:
         Arguments:
             drip_id: The campaign's id.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only enrollments with this status.
             subscriber_id: Only those of this subscriber.
 
@@ -3636,6 +3745,8 @@ class AsyncDripsEnrollmentsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "subscriber_id": subscriber_id,
             },
@@ -3792,6 +3903,8 @@ class AsyncDripsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Drip]:
@@ -3799,6 +3912,8 @@ class AsyncDripsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -3809,6 +3924,8 @@ class AsyncDripsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Drip.from_data
@@ -3996,6 +4113,8 @@ class AsyncFormsSubmissionsResource:
         form_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         spam: bool | None = None,
         source: Literal["web", "messenger"] | None = None,
         cursor: str | None = None,
@@ -4006,6 +4125,8 @@ class AsyncFormsSubmissionsResource:
         Arguments:
             form_id: The form's id.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             spam: Only spam, instead of the others.
             source: Only submissions from there; by default all.
 
@@ -4018,6 +4139,8 @@ class AsyncFormsSubmissionsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "spam": spam,
                 "source": source,
             },
@@ -4168,6 +4291,8 @@ class AsyncFormsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Form]:
@@ -4175,6 +4300,8 @@ class AsyncFormsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -4185,6 +4312,8 @@ class AsyncFormsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Form.from_data
@@ -4342,6 +4471,8 @@ class AsyncGatewaysResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Gateway]:
@@ -4349,6 +4480,8 @@ class AsyncGatewaysResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -4359,6 +4492,8 @@ class AsyncGatewaysResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Gateway.from_data
@@ -4475,6 +4610,8 @@ class AsyncGatewaysResource:
         gateway_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.GatewayMessage]:
@@ -4483,6 +4620,8 @@ class AsyncGatewaysResource:
         Arguments:
             gateway_id: The gateway's id.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request, not_found
         """
@@ -4493,6 +4632,8 @@ class AsyncGatewaysResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.GatewayMessage.from_data
@@ -4510,6 +4651,8 @@ class AsyncTicketsMessagesResource:
         ticket_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.TicketEntry]:
@@ -4521,6 +4664,8 @@ class AsyncTicketsMessagesResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request, not_found
         """
@@ -4531,6 +4676,8 @@ class AsyncTicketsMessagesResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.TicketEntry.from_data
@@ -4547,6 +4694,8 @@ class AsyncTicketsCannedAnswersResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.CannedAnswer]:
@@ -4554,6 +4703,8 @@ class AsyncTicketsCannedAnswersResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -4564,6 +4715,8 @@ class AsyncTicketsCannedAnswersResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.CannedAnswer.from_data
@@ -4689,6 +4842,8 @@ class AsyncTicketsBlocklistResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Blocked]:
@@ -4696,6 +4851,8 @@ class AsyncTicketsBlocklistResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -4706,6 +4863,8 @@ class AsyncTicketsBlocklistResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Blocked.from_data
@@ -4769,6 +4928,8 @@ class AsyncTicketsAgentsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Agent]:
@@ -4776,6 +4937,8 @@ class AsyncTicketsAgentsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -4786,6 +4949,8 @@ class AsyncTicketsAgentsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Agent.from_data
@@ -4837,6 +5002,8 @@ class AsyncTicketsViewersResource:
         ticket_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Viewer]:
@@ -4846,6 +5013,8 @@ class AsyncTicketsViewersResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request, not_found
         """
@@ -4856,6 +5025,8 @@ class AsyncTicketsViewersResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Viewer.from_data
@@ -4907,6 +5078,8 @@ class AsyncTicketsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["open", "pending", "snoozed", "closed"] | None = None,
         assignee_id: str | None = None,
         priority: Literal["low", "normal", "high", "urgent"] | None = None,
@@ -4914,7 +5087,6 @@ class AsyncTicketsResource:
         due: Literal["overdue", "today"] | None = None,
         subscriber_id: str | None = None,
         channel: str | None = None,
-        created_after: str | datetime | None = None,
         sort: Literal["newest", "waiting", "due"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -4923,6 +5095,8 @@ class AsyncTicketsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only tickets that were opened after this time.
+            created_before: Only tickets that were opened before this time.
             status: Only tickets with this status.
             assignee_id: Only tickets of this member; `none` for unassigned ones.
             priority: Only tickets with this priority.
@@ -4932,7 +5106,6 @@ class AsyncTicketsResource:
             subscriber_id: Only tickets of this subscriber.
             channel: Only tickets of customers on this channel; `virtual` for those without a
                 messenger.
-            created_after: Only tickets that were opened after this time.
             sort: `newest` first; `waiting`: only tickets whose customer waits, the longest wait first;
                 `due`: only tickets with a due time, the first due one first.
 
@@ -4945,6 +5118,8 @@ class AsyncTicketsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "assignee_id": assignee_id,
                 "priority": priority,
@@ -4952,7 +5127,6 @@ class AsyncTicketsResource:
                 "due": due,
                 "subscriber_id": subscriber_id,
                 "channel": channel,
-                "created_after": created_after,
                 "sort": sort,
             },
         )
@@ -5023,7 +5197,8 @@ class AsyncTicketsResource:
     async def get_stats(
         self,
         *,
-        since: str | datetime | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         timeout_s: float | None = None,
     ) -> models.Stats:
         """Shows how many tickets were opened, and how fast they were answered and closed.
@@ -5031,14 +5206,16 @@ class AsyncTicketsResource:
         The answer has the share of service level targets that were met, too.
 
         Arguments:
-            since: Only tickets that were opened since; by default 30 days ago.
+            created_after: Only tickets that were opened after this time; by default 30 days ago.
+            created_before: Only tickets that were opened before this time.
         """
         call = Call(
             "GET",
             "/v1/tickets/stats",
             timeout_s=timeout_s,
             query={
-                "since": since,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         return await self._caller.json(call, models.Stats.from_data)
@@ -5361,6 +5538,8 @@ class AsyncTicketsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.BulkAction]:
@@ -5368,6 +5547,8 @@ class AsyncTicketsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -5378,6 +5559,8 @@ class AsyncTicketsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.BulkAction.from_data
@@ -5581,6 +5764,8 @@ class AsyncOidcClientsSecretsResource:
         client_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.OidcClientSecret]:
@@ -5589,6 +5774,8 @@ class AsyncOidcClientsSecretsResource:
         Arguments:
             client_id: The client's id, in this API and in OAuth.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request, not_found
         """
@@ -5599,6 +5786,8 @@ class AsyncOidcClientsSecretsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.OidcClientSecret.from_data
@@ -5661,6 +5850,8 @@ class AsyncOidcClientsResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.OidcClient]:
@@ -5668,6 +5859,8 @@ class AsyncOidcClientsResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -5678,6 +5871,8 @@ class AsyncOidcClientsResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.OidcClient.from_data
@@ -5933,6 +6128,8 @@ class AsyncOidcRegistrationTokensResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.RegistrationToken]:
@@ -5940,6 +6137,8 @@ class AsyncOidcRegistrationTokensResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -5950,6 +6149,8 @@ class AsyncOidcRegistrationTokensResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.RegistrationToken.from_data
@@ -6345,6 +6546,8 @@ class AsyncScheduledResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["scheduled", "sent", "failed", "skipped", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -6353,6 +6556,8 @@ class AsyncScheduledResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only messages with this status.
 
         Error codes: bad_request
@@ -6364,6 +6569,8 @@ class AsyncScheduledResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
             },
         )
@@ -6591,6 +6798,8 @@ class AsyncRecurringResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["active", "paused", "completed", "cancelled"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
@@ -6599,6 +6808,8 @@ class AsyncRecurringResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only messages with this status.
 
         Error codes: bad_request
@@ -6610,6 +6821,8 @@ class AsyncRecurringResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
             },
         )
@@ -6795,6 +7008,8 @@ class AsyncWebhooksDeliveriesResource:
         webhook_id: str,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         status: Literal["queued", "delivered", "failed", "cancelled"] | None = None,
         event: str | None = None,
         cursor: str | None = None,
@@ -6805,6 +7020,8 @@ class AsyncWebhooksDeliveriesResource:
         Arguments:
             webhook_id: The webhook's id.
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
             status: Only deliveries with this status.
             event: Only deliveries of this event.
 
@@ -6817,6 +7034,8 @@ class AsyncWebhooksDeliveriesResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
                 "status": status,
                 "event": event,
             },
@@ -6917,6 +7136,8 @@ class AsyncWebhooksResource:
         self,
         *,
         limit: int | None = None,
+        created_after: str | datetime | None = None,
+        created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.Webhook]:
@@ -6924,6 +7145,8 @@ class AsyncWebhooksResource:
 
         Arguments:
             limit: Entries per page.
+            created_after: Only what was created after this time.
+            created_before: Only what was created before this time.
 
         Error codes: bad_request
         """
@@ -6934,6 +7157,8 @@ class AsyncWebhooksResource:
             query={
                 "limit": limit,
                 "cursor": cursor,
+                "created_after": created_after,
+                "created_before": created_before,
             },
         )
         decode = models.Webhook.from_data

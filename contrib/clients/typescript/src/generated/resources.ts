@@ -163,6 +163,10 @@ export interface ListChannelsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `channels.requests.list`. */
@@ -171,6 +175,10 @@ export interface ListChannelRequestsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `channels.shelf.list`. */
@@ -179,6 +187,10 @@ export interface ListShelfQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `subscribers.list`. */
@@ -187,6 +199,10 @@ export interface ListSubscribersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only people who first subscribed after this time. */
+  created_after?: string | null | undefined;
+  /** Only people who first subscribed before this time. */
+  created_before?: string | null | undefined;
   /** Only subscribers on this channel. */
   channel?: string | null | undefined;
   /** Only subscribers of this status. */
@@ -199,8 +215,6 @@ export interface ListSubscribersQuery {
   tag?: string | null | undefined;
   /** Only subscribers who have granted the permission with this key. */
   permission?: string | null | undefined;
-  /** Only people who first subscribed after this time. */
-  created_after?: string | null | undefined;
   /**
    * Case-insensitive prefix of the first name, username or `external_id`. Results are ordered by name instead
    * of newest first.
@@ -220,6 +234,10 @@ export interface ListTagsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `permissions.list`. */
@@ -228,6 +246,10 @@ export interface ListPermissionsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `subscribers.export`. */
@@ -246,6 +268,8 @@ export interface ExportSubscribersQuery {
   permission?: string | null | undefined;
   /** Only people who first subscribed after this time. */
   created_after?: string | null | undefined;
+  /** Only people who first subscribed before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `people.list`. */
@@ -254,6 +278,10 @@ export interface ListPeopleQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `people.get`. */
@@ -288,6 +316,10 @@ export interface ListPeopleImportsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `people.export`. */
@@ -304,6 +336,10 @@ export interface ListBulkActionsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `messages.list`. */
@@ -312,6 +348,10 @@ export interface ListMessagesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only messages made after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only messages of this status. */
   status?: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
   /** Only messages that failed or were skipped for this reason. */
@@ -320,8 +360,6 @@ export interface ListMessagesQuery {
   subscriber_id?: string | null | undefined;
   /** Only messages on this channel. */
   channel?: string | null | undefined;
-  /** Only messages made after this time. */
-  created_after?: string | null | undefined;
   /** Only messages of this batch. */
   batch_id?: string | null | undefined;
 }
@@ -332,6 +370,10 @@ export interface ListTemplatesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `routes.list`. */
@@ -340,6 +382,10 @@ export interface ListRoutesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `files.upload`. */
@@ -354,6 +400,10 @@ export interface ListEventsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only events of this name. */
   event?: string | null | undefined;
   /** Only later events than this one, oldest first; empty: all, oldest first. */
@@ -366,6 +416,10 @@ export interface ListMembersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only members of this status; removed ones are listed separately. */
   status?: "active" | "removed" | null | undefined;
   /** Only members with this role. */
@@ -390,6 +444,10 @@ export interface ListAuthLinksQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `billing.ledger.list`. */
@@ -398,16 +456,20 @@ export interface ListLedgerQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only entries of this operation. */
   operation?: string | null | undefined;
-  /** Only entries at or after this time. */
-  since?: string | null | undefined;
 }
 
 /** The query of `billing.getUsage`. */
 export interface GetUsageQuery {
-  /** Days, of which the last is today, in UTC. */
-  days?: number | null | undefined;
+  /** Only this time's day and later ones; by default the last 30 days. */
+  created_after?: string | null | undefined;
+  /** Only days that began before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `broadcasts.list`. */
@@ -416,6 +478,10 @@ export interface ListBroadcastsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only broadcasts with this status. */
   status?: "scheduled" | "running" | "paused" | "completed" | "cancelled" | null | undefined;
 }
@@ -426,6 +492,10 @@ export interface ListBroadcastRecipientsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only recipients who first subscribed after this time. */
+  created_after?: string | null | undefined;
+  /** Only recipients who first subscribed before this time. */
+  created_before?: string | null | undefined;
   /** Only recipients with this status. */
   status?: "queued" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
   /** Only recipients who did not get it for this reason. */
@@ -438,6 +508,10 @@ export interface ListDripsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `drips.enrollments.list`. */
@@ -446,6 +520,10 @@ export interface ListDripEnrollmentsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only enrollments with this status. */
   status?: "active" | "paused" | "completed" | "stopped" | "cancelled" | null | undefined;
   /** Only those of this subscriber. */
@@ -458,6 +536,10 @@ export interface ListFormsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `forms.submissions.list`. */
@@ -466,6 +548,10 @@ export interface ListFormSubmissionsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only spam, instead of the others. */
   spam?: boolean | null | undefined;
   /** Only submissions from there; by default all. */
@@ -486,6 +572,10 @@ export interface ListGatewaysQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `gateways.messages`. */
@@ -494,6 +584,10 @@ export interface ListGatewayMessagesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.list`. */
@@ -502,6 +596,10 @@ export interface ListTicketsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only tickets that were opened after this time. */
+  created_after?: string | null | undefined;
+  /** Only tickets that were opened before this time. */
+  created_before?: string | null | undefined;
   /** Only tickets with this status. */
   status?: "open" | "pending" | "snoozed" | "closed" | null | undefined;
   /** Only tickets of this member; `none` for unassigned ones. */
@@ -519,8 +617,6 @@ export interface ListTicketsQuery {
   subscriber_id?: string | null | undefined;
   /** Only tickets of customers on this channel; `virtual` for those without a messenger. */
   channel?: string | null | undefined;
-  /** Only tickets that were opened after this time. */
-  created_after?: string | null | undefined;
   /**
    * `newest` first; `waiting`: only tickets whose customer waits, the longest wait first; `due`: only tickets
    * with a due time, the first due one first.
@@ -530,8 +626,10 @@ export interface ListTicketsQuery {
 
 /** The query of `tickets.getStats`. */
 export interface GetTicketStatsQuery {
-  /** Only tickets that were opened since; by default 30 days ago. */
-  since?: string | null | undefined;
+  /** Only tickets that were opened after this time; by default 30 days ago. */
+  created_after?: string | null | undefined;
+  /** Only tickets that were opened before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.messages.list`. */
@@ -540,6 +638,10 @@ export interface ListTicketMessagesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.listBulkActions`. */
@@ -548,6 +650,10 @@ export interface ListTicketBulkActionsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.canned_answers.list`. */
@@ -556,6 +662,10 @@ export interface ListCannedAnswersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.blocklist.list`. */
@@ -564,6 +674,10 @@ export interface ListBlockedCustomersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.agents.list`. */
@@ -572,6 +686,10 @@ export interface ListTicketAgentsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `tickets.viewers.list`. */
@@ -580,6 +698,10 @@ export interface ListTicketViewersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `oidc.clients.list`. */
@@ -588,6 +710,10 @@ export interface ListOidcClientsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `oidc.clients.secrets.list`. */
@@ -596,6 +722,10 @@ export interface ListOidcClientSecretsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `oidc.registration_tokens.list`. */
@@ -604,6 +734,10 @@ export interface ListOidcRegistrationTokensQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `scheduled.list`. */
@@ -612,6 +746,10 @@ export interface ListScheduledQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only messages with this status. */
   status?: "scheduled" | "sent" | "failed" | "skipped" | "cancelled" | null | undefined;
 }
@@ -622,6 +760,10 @@ export interface ListRecurringQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only messages with this status. */
   status?: "active" | "paused" | "completed" | "cancelled" | null | undefined;
 }
@@ -632,6 +774,10 @@ export interface ListWebhooksQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** The query of `webhooks.deliveries.list`. */
@@ -640,6 +786,10 @@ export interface ListWebhookDeliveriesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only what was created after this time. */
+  created_after?: string | null | undefined;
+  /** Only what was created before this time. */
+  created_before?: string | null | undefined;
   /** Only deliveries with this status. */
   status?: "queued" | "delivered" | "failed" | "cancelled" | null | undefined;
   /** Only deliveries of this event. */

@@ -4207,10 +4207,12 @@ export interface StaticLink {
   created_at: string;
 }
 
-/** Tickets that were opened since; those merged into others are not counted. */
+/** Tickets that were opened in a time; those merged into others are not counted. */
 export interface Stats {
-  /** Since when tickets are counted. */
-  since: string;
+  /** Tickets opened after this time are counted. */
+  created_after: string;
+  /** Tickets opened before this time are counted; null for all. */
+  created_before: string | null;
   /** How many were opened. */
   opened: number;
   /** How many of them have which status now. */
@@ -4222,8 +4224,8 @@ export interface Stats {
   /** Ratings by customers. */
   csat: Rating;
   /**
-   * Service level targets that were met or missed since the beginning of that day in UTC, of tickets of any
-   * age. A missed one counts when its time is over.
+   * Service level targets that were met or missed on the days of that time, in UTC, of tickets of any age. A
+   * missed one counts when its time is over.
    */
   sla: TargetShares;
 }
@@ -4378,6 +4380,8 @@ export interface SubscriberFilters {
   permission?: string | null | undefined;
   /** Only people who first subscribed after this time. */
   created_after?: string | null | undefined;
+  /** Only people who first subscribed before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** Fields of `subscription.created`. */
@@ -4908,6 +4912,8 @@ export interface TicketFilters {
   channel?: string | null | undefined;
   /** Only tickets that were opened after this time. */
   created_after?: string | null | undefined;
+  /** Only tickets that were opened before this time. */
+  created_before?: string | null | undefined;
 }
 
 /** Fields of `ticket.replied`. */

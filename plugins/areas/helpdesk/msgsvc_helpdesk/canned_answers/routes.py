@@ -22,7 +22,7 @@ async def list_canned_answers(
 ) -> CannedAnswerList:
     """Lists the project's canned answers, newest first."""
     canned = canned_answers
-    found = await canned.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
+    found = await canned.page(ctx.tx, ctx.project_id, query.begin("can"), query.fetch_limit)
     page, following = query.cut(found, lambda answer: answer.canned_answer_id)
     return CannedAnswerList(data=[canned.shown(one) for one in page], next_cursor=following)
 

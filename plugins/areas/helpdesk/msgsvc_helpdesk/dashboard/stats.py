@@ -15,5 +15,5 @@ async def figures(page: PageContext, clock: Clock, tickets: Tickets) -> Render:
     chosen = page.query.get("days", "")
     days = next((each for each in DAYS if str(each) == chosen), DAYS[0])
     since_ms = clock.now_ms() - days * DAY_MS
-    stats = await stats_of(page.tx, page.project_id, since_ms, tickets.sla)
+    stats = await stats_of(page.tx, page.project_id, since_ms, None, tickets.sla)
     return Render("figures.html", {"stats": stats, "days": days, "choices": sorted(DAYS)})

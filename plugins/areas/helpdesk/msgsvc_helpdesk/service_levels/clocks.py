@@ -79,9 +79,12 @@ class SlaClocks:
         _sla, hours = await store.find_settings(tx, project_id)
         return now_ms, business_hours(read_hours(hours)).end_of_day(now_ms)
 
-    async def ends_since(self, tx: Tx, project_id: str, since_ms: int) -> Mapping[Target, Ends]:
-        """How many runs of each target ended since the beginning of that day, in UTC."""
-        counted = await store.ends_since(tx, project_id, since_ms // DAY_MS)
+    async def ends_between(
+        self, tx: Tx, project_id: str, after_ms: int, before_ms: int
+    ) -> Mapping[Target, Ends]:
+        """How many runs of each target ended on the days of that time, in UTC."""
+        last_day = (before_ms - 1) // DAY_MS
+        counted = await store.ends_between(tx, project_id, after_ms // DAY_MS, last_day)
         return {target: Ends(*counted[target]) for target in TARGETS}
 
     async def find_due(self, tx: Tx, now_ms: int, limit: int) -> list[tuple[str, str]]:

@@ -132,16 +132,19 @@ async def count_ends(
     )
 
 
-async def ends_since(tx: Tx, project_id: str, day: int) -> dict[Target, tuple[int, int]]:
-    """How many runs of each target were met and missed from that day on."""
+async def ends_between(
+    tx: Tx, project_id: str, first_day: int, last_day: int
+) -> dict[Target, tuple[int, int]]:
+    """How many runs of each target were met and missed on these days."""
     sums = ", ".join(
         f"COALESCE(SUM({_day_column(target, end)}), 0) AS {target}_{end}"
         for target in TARGETS
         for end in ENDS
     )
     row = await tx.fetch_one(
-        f"SELECT {sums} FROM helpdesk_sla_days WHERE project_id = :project_id AND day >= :day",
-        {"project_id": project_id, "day": day},
+        f"SELECT {sums} FROM helpdesk_sla_days WHERE project_id = :project_id"
+        " AND day >= :first_day AND day <= :last_day",
+        {"project_id": project_id, "first_day": first_day, "last_day": last_day},
     )
     assert row is not None, "sums have a row"
     return {target: (int(row[f"{target}_met"]), int(row[f"{target}_missed"])) for target in TARGETS}

@@ -121,7 +121,7 @@ class Clients:
 
     async def page(self, tx: Tx, project_id: str, query: ClientQuery) -> list[Client]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_clients(tx, project_id, query.after, query.fetch_limit)
+        return await store.list_clients(tx, project_id, query.begin("app"), query.fetch_limit)
 
     async def list_all(self, tx: Tx, project_id: str) -> list[Client]:
         """All clients of a project, newest first."""
@@ -183,9 +183,10 @@ class Clients:
         return await store.list_secrets(tx, *client.row, now_ms=self._clock.now_ms())
 
     async def secrets_page(self, tx: Tx, client: Client, query: SecretQuery) -> list[ClientSecret]:
-        """The valid secrets from before `query.after`, newest first: at most `MAX_SECRETS`."""
+        """The valid secrets of a page, newest first: at most `MAX_SECRETS`."""
         found = await self.secrets(tx, client)
-        return [each for each in found if query.after is None or each.secret_id < query.after]
+        after = query.begin("sec")
+        return [each for each in found if after is None or each.secret_id < after]
 
     async def rotate_secret(self, tx: Tx, client: Client) -> tuple[ClientSecret, str, int | None]:
         """A new secret; returns it, its text, and when the previous one ends. Older ones end now.

@@ -59,7 +59,7 @@ class RegistrationTokens:
         self, tx: Tx, project_id: str, query: RegistrationTokenQuery
     ) -> Sequence[RegistrationToken]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_tokens(tx, project_id, query.after, query.fetch_limit)
+        return await store.list_tokens(tx, project_id, query.begin("ort"), query.fetch_limit)
 
     async def revoke(self, tx: Tx, project_id: str, token_id: str) -> None:
         """Clients that it has registered stay. Raises `NotFound`."""
