@@ -17,6 +17,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: local times.
 FIRST_YEAR, LAST_YEAR = 1970, 2099
 
+#: Days that the time of something planned may lie ahead: beyond them nobody knows what clocks will do.
+MOST_AHEAD_DAYS = 3660
+
 #: The limits of `datetime`, less a day, in Unix milliseconds: no time zone exceeds them.
 _LEAST_MS = -62_135_510_400_000
 _MOST_MS = 253_402_214_400_000
@@ -96,6 +99,13 @@ def check_year(year: int) -> None:
         raise InvalidValue(
             "must lie in the years {first} to {last}", first=FIRST_YEAR, last=LAST_YEAR
         )
+
+
+def check_within_reach(ms: int, now_ms: int) -> int:
+    """The time, of something that is to happen. Raises ValueError for one more than ten years from now."""
+    if abs(ms - now_ms) > MOST_AHEAD_DAYS * DAY_MS:
+        raise InvalidValue("must lie within ten years")
+    return ms
 
 
 def optional_rfc3339(ms: int | None) -> str | None:

@@ -9,8 +9,8 @@ from msgsvc_core.config.limits import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable, sample_values
 from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.kernel.clock import Clock, check_within_reach
+from msgsvc_core.kernel.errors import InvalidValue, NotFound, ValidationFailed
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import audience_store, route_ledger
 from msgsvc_core.mailings.audience import MOST_BROKEN_DOWN, Audience, AudienceBreakdown
@@ -150,10 +150,19 @@ class MailingValidation:
         self.languages = languages
         self.default_lang = default_lang
 
+    def _check_time(self, send_at_ms: int) -> None:
+        now_ms = self._clock.now_ms()
+        if send_at_ms < now_ms:
+            raise ValidationFailed("is in the past", field="send_at")
+        try:
+            check_within_reach(send_at_ms, now_ms)
+        except InvalidValue as error:
+            raise ValidationFailed.because(error, field="send_at") from None
+
     async def prepare(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """Raises `ValidationFailed` for an invalid message, `NotFound` for an unknown template."""
-        if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
-            raise ValidationFailed("is in the past", field="send_at")
+        if new.send_at_ms is not None:
+            self._check_time(new.send_at_ms)
         self._check_sizes(new)
         await self._check_names(tx, project_id, new)
         route = await self._names.find_route(tx, project_id, new.route_id, new.audience)

@@ -170,6 +170,7 @@ async def put_in_flight(core: MemoryCore, mailing: Mailing, *subscriber_ids: str
     ("new", "why"),
     [
         (new_mailing(send_at_ms=NOW_MS - 1), "send_at: is in the past"),
+        (new_mailing(send_at_ms=NOW_MS + 3661 * DAY_MS), "send_at: must lie within ten years"),
         (new_mailing(audience=Audience(subscriber_ids=["sub_1"] * 4)), "at most 3"),
         (new_mailing(audience=Audience(subscriber_ids=["sub_1", "7"])), r"subscriber_ids\[1\]"),
         (new_mailing(metadata={"note": "x" * 4096}), "metadata: must be at most"),

@@ -1,14 +1,11 @@
 """Parsing of times with an offset, or local in a time zone."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from msgsvc_core.kernel.clock import DAY_MS, from_rfc3339
+from msgsvc_core.kernel.clock import check_within_reach, from_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
-
-#: Days that a time may lie ahead, or back: beyond them nobody knows what clocks will do.
-MOST_AHEAD_DAYS = 3660
+from msgsvc_core.kernel.time_zones import ms_of, zone
 
 _LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2})?", re.ASCII)
 
@@ -23,14 +20,7 @@ def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
         except ValueError as error:
             raise InvalidValue("there is no such time: {reason}", reason=error) from None
         # Far from the ends of the calendar, so that no offset leads beyond them.
-        if abs(local - local_of(now_ms, zone("UTC"))) > timedelta(days=MOST_AHEAD_DAYS):
-            raise _too_far()
+        # First, so that no offset leads beyond the ends of the calendar.
+        check_within_reach(ms_of(local, zone("UTC")), now_ms)
         return ms_of(local, zone(timezone))
-    ms = from_rfc3339(text)
-    if abs(ms - now_ms) > MOST_AHEAD_DAYS * DAY_MS:
-        raise _too_far()
-    return ms
-
-
-def _too_far() -> InvalidValue:
-    return InvalidValue("must lie within ten years")
+    return check_within_reach(from_rfc3339(text), now_ms)
