@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_core.db import DatabaseUnavailable, Deadlock
-from msgsvc_core.db.errors import FileLocked
+from msgsvc_core.db.errors import FileLocked, NotOpen
 from msgsvc_core.kernel.errors import (
     ApiError,
     BadRequest,
@@ -59,6 +59,8 @@ def api_error(error: Exception) -> ApiError:
         reason = "the database can't be reached"
         if isinstance(error, Deadlock):
             reason = "other requests changed the same data at the same time"
+        elif isinstance(error, NotOpen):
+            reason = "the service is not started; an application that mounts it runs its lifespan"
         elif isinstance(error, FileLocked):
             reason = "another process has locked the database"
         return Unavailable(reason, retry_after_s=1)

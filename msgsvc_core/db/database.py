@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import structlog
 
-from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
+from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, NotOpen, named_errors
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.notifications import Callback, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
@@ -377,7 +377,7 @@ class Database:
 
     def _check_connected(self) -> None:
         if not self._connected:
-            raise DatabaseUnavailable("the database is not open")
+            raise NotOpen("the database is not open: the service is not started")
 
     @asynccontextmanager
     async def _writing(self, until_s: float) -> AsyncIterator[Any]:

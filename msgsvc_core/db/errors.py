@@ -12,6 +12,10 @@ class DatabaseUnavailable(Exception):
     committed, and the transaction may be retried."""
 
 
+class NotOpen(DatabaseUnavailable):
+    """The service is not started, or has stopped."""
+
+
 class FileLocked(DatabaseUnavailable):
     """Another process has locked SQLite's file, to write or to recover it."""
 

@@ -587,7 +587,10 @@ async def test_without_its_database_a_process_is_not_ready_and_says_why(core: Me
         keys_are_lost=lambda: True,
     ).checks()
 
-    assert checks["database"] == {"ok": False, "detail": "the database is not open"}
+    assert checks["database"] == {
+        "ok": False,
+        "detail": "the database is not open: the service is not started",
+    }
     assert not checks["queue"]["ok"]
     assert "per process: connection refused" in checks["redis"]["detail"]
     assert "secret_keys" in checks
