@@ -210,7 +210,7 @@ async def test_public_name_that_leads_inside_is_not_called(
 
     await shop.deliver()
 
-    assert await shop.attempts(webhook_id) == [("pending", None, UNRESOLVED)]
+    assert await shop.attempts(webhook_id) == [("queued", None, UNRESOLVED)]
     assert names.asked == 1
     assert canary.connections == 0
 
@@ -252,7 +252,7 @@ async def test_name_that_moves_inside_between_attempts_is_not_called_there(
 
     assert await shop.attempts(webhook_id) == [
         ("delivered", 200, None),
-        ("pending", None, UNRESOLVED),
+        ("queued", None, UNRESOLVED),
     ]
     assert (len(open_receiver.requests), canary.connections) == (1, 0)
 
@@ -309,7 +309,7 @@ async def test_redirect_inside_is_not_followed(
     await shop.deliver()
 
     [(outcome, status_code, error)] = await shop.attempts(webhook_id)
-    assert (outcome, status_code) == ("pending", status)
+    assert (outcome, status_code) == ("queued", status)
     assert "redirect" in str(error)
     assert (len(open_receiver.requests), canary.connections, names.asked) == (1, 0, 0)
 
