@@ -11,7 +11,7 @@ from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.bulk_actions import BulkActions
 from msgsvc_core.subscribers.bulk_actions import service as bulk_actions
-from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import StartBulkActionBody
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -191,7 +191,7 @@ async def test_one_whose_tag_is_deleted_meanwhile_fails(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, people: list[str]
 ) -> None:
     project_id = tenant.project.project_id
-    body = BulkActionBody(action="add_tag", value="vip", subscriber_ids=people)
+    body = StartBulkActionBody(action="add_tag", value="vip", subscriber_ids=people)
     async with service.db.transaction() as tx:
         bulk = await service.get(BulkActions).start(tx, project_id, body)
         await service.get(Tags).delete(tx, project_id, "vip")

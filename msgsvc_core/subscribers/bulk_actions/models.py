@@ -18,7 +18,7 @@ ERRORS: Mapping[str, str] = {"tag_deleted": "The tag was deleted in the meantime
 WHAT = "`add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data."
 
 
-class BulkActionBody(RequestModel):
+class StartBulkActionBody(RequestModel):
     """What is done with whom: `all`, `filters` or `subscriber_ids`."""
 
     model_config = ConfigDict(
@@ -51,7 +51,7 @@ class BulkActionBody(RequestModel):
     )
 
 
-class ConfirmBody(RequestModel):
+class ConfirmBulkActionBody(RequestModel):
     """How many are erased, as a proof that somebody looked."""
 
     total: int = Field(

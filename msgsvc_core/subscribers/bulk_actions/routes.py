@@ -5,7 +5,11 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.bulk_actions.models import BulkActionAnswer, BulkActionId, BulkActionList
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
-from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody, ConfirmBody, shown
+from msgsvc_core.subscribers.bulk_actions.models import (
+    ConfirmBulkActionBody,
+    StartBulkActionBody,
+    shown,
+)
 from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 
 router = Router(area="subscribers")
@@ -15,7 +19,7 @@ router = Router(area="subscribers")
     "/v1/subscribers/bulk-actions", status=202, shows_secrets=False, errors=(Conflict, NotFound)
 )
 async def start_bulk_action(
-    ctx: Context, body: BulkActionBody, bulk_actions: BulkActions
+    ctx: Context, body: StartBulkActionBody, bulk_actions: BulkActions
 ) -> BulkActionAnswer:
     """Changes many subscribers in the background: adds or removes a tag, or erases them.
 
@@ -48,7 +52,10 @@ async def get_bulk_action(
     errors=(Conflict, NotFound),
 )
 async def confirm_bulk_action(
-    ctx: Context, bulk_action_id: BulkActionId, body: ConfirmBody, bulk_actions: BulkActions
+    ctx: Context,
+    bulk_action_id: BulkActionId,
+    body: ConfirmBulkActionBody,
+    bulk_actions: BulkActions,
 ) -> BulkActionAnswer:
     """Lets an erasure begin, which can't be undone."""
     bulk = await bulk_actions.confirm(ctx.tx, ctx.project_id, bulk_action_id, body.total)

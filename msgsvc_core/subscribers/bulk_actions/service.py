@@ -12,7 +12,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import SubscriberNotFound, ValidationFailed
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.subscribers.bulk_actions import store
-from msgsvc_core.subscribers.bulk_actions.models import ERRORS, BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import ERRORS, StartBulkActionBody
 from msgsvc_core.subscribers.filters import by_id
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
@@ -102,7 +102,7 @@ class BulkActions:
     def spec(self) -> JobSpec:
         return self._engine.spec
 
-    async def start(self, tx: Tx, project_id: str, body: BulkActionBody) -> BulkAction:
+    async def start(self, tx: Tx, project_id: str, body: StartBulkActionBody) -> BulkAction:
         """Raises `ValidationFailed` for what does not belong together, `NotFound` for a tag to be removed
         that there is not, and `Conflict` beyond the limit of tags."""
         _check(body)
@@ -160,7 +160,7 @@ class BulkActions:
         return replace(bulk, label=names.get(bulk.value))
 
 
-def _check(body: BulkActionBody) -> None:
+def _check(body: StartBulkActionBody) -> None:
     if body.action == "erase" and body.value is not None:
         raise ValidationFailed("is of `add_tag` and `remove_tag`", field="value")
     if body.action != "erase" and body.value is None:

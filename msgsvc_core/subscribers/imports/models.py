@@ -143,7 +143,7 @@ class ImportQuery(Query):
     )
 
 
-class ImportAnswer(ResponseModel):
+class PeopleImportAnswer(ResponseModel):
     """An import and how far it is."""
 
     import_id: ImportId
@@ -181,7 +181,7 @@ class ImportAnswer(ResponseModel):
     finished_at: Time | None = Field(description="When it ended; null before.", examples=[None])
 
     @classmethod
-    def of(cls, found: PeopleImport) -> "ImportAnswer":
+    def of(cls, found: PeopleImport) -> "PeopleImportAnswer":
         return cls(**shown_fields(found))
 
 
@@ -211,10 +211,10 @@ class ImportFinished(ResponseModel):
     )
 
 
-class ImportList(ResponseModel):
+class PeopleImportList(ResponseModel):
     """A page of imports, newest first."""
 
-    data: list[ImportAnswer] = Field(description="The page's imports.")
+    data: list[PeopleImportAnswer] = Field(description="The page's imports.")
     next_cursor: NextCursor
 
 

@@ -12,10 +12,10 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.csv import lines
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.subscribers.imports.models import (
-    ImportAnswer,
     ImportId,
-    ImportList,
     ImportQuery,
+    PeopleImportAnswer,
+    PeopleImportList,
     PreparedImport,
 )
 from msgsvc_core.subscribers.imports.service import REPORT_COLUMNS, PeopleImports
@@ -42,7 +42,7 @@ async def read_people_file(
 )
 async def start_people_import(
     ctx: Context, prepared: PreparedImport, imports: PeopleImports
-) -> ImportAnswer:
+) -> PeopleImportAnswer:
     """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
 
     Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`, `channel`,
@@ -50,23 +50,27 @@ async def start_people_import(
     what they lack; whether they are subscribed, their language and permissions stay. The same file again
     changes nothing. The rows are deleted as they are taken in.
     """
-    return ImportAnswer.of(await imports.start(ctx.tx, prepared))
+    return PeopleImportAnswer.of(await imports.start(ctx.tx, prepared))
 
 
 @router.get("/v1/people/imports", errors=(BadRequest,))
-async def list_people_imports(ctx: Context, query: PageQuery, imports: PeopleImports) -> ImportList:
+async def list_people_imports(
+    ctx: Context, query: PageQuery, imports: PeopleImports
+) -> PeopleImportList:
     """Lists the project's imports, newest first, for `limits.import_days`."""
     found = await imports.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda one: one.import_id)
-    return ImportList(data=[ImportAnswer.of(one) for one in page], next_cursor=following)
+    return PeopleImportList(
+        data=[PeopleImportAnswer.of(one) for one in page], next_cursor=following
+    )
 
 
 @router.get("/v1/people/imports/{import_id}", errors=(NotFound,))
 async def get_people_import(
     ctx: Context, import_id: ImportId, imports: PeopleImports
-) -> ImportAnswer:
+) -> PeopleImportAnswer:
     """Shows the progress of an import."""
-    return ImportAnswer.of(await imports.get(ctx.tx, ctx.project_id, import_id))
+    return PeopleImportAnswer.of(await imports.get(ctx.tx, ctx.project_id, import_id))
 
 
 @router.get(
@@ -92,6 +96,6 @@ async def get_people_import_report(
 )
 async def cancel_people_import(
     ctx: Context, import_id: ImportId, imports: PeopleImports
-) -> ImportAnswer:
+) -> PeopleImportAnswer:
     """Ends an import where it is. What is done stays done; the other rows are deleted."""
-    return ImportAnswer.of(await imports.cancel(ctx.tx, ctx.project_id, import_id))
+    return PeopleImportAnswer.of(await imports.cancel(ctx.tx, ctx.project_id, import_id))

@@ -6,7 +6,7 @@ from msgsvc_core.bulk_actions import BulkAction
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.bulk_actions import BulkActions
-from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import StartBulkActionBody
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_devkit.core import PROJECT, MemoryCore
 
@@ -14,17 +14,17 @@ from msgsvc_devkit.core import PROJECT, MemoryCore
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        (BulkActionBody(action="erase"), "all, filters, subscriber_ids"),
+        (StartBulkActionBody(action="erase"), "all, filters, subscriber_ids"),
         (
-            BulkActionBody(action="erase", filters=SubscriberFilters()),
+            StartBulkActionBody(action="erase", filters=SubscriberFilters()),
             "all, filters, subscriber_ids",
         ),
-        (BulkActionBody(action="add_tag", all=True), "value"),
-        (BulkActionBody(action="erase", all=True, value="vip"), "value"),
+        (StartBulkActionBody(action="add_tag", all=True), "value"),
+        (StartBulkActionBody(action="erase", all=True, value="vip"), "value"),
     ],
 )
 async def test_what_is_not_said_clearly_is_refused_before_a_job(
-    core: MemoryCore, tx: Tx, body: BulkActionBody, field: str
+    core: MemoryCore, tx: Tx, body: StartBulkActionBody, field: str
 ) -> None:
     await core.tags.ensure(tx, PROJECT, ["vip"])
 

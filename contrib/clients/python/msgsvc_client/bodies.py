@@ -8,6 +8,18 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 
+class _AddCustomerReplyBody(TypedDict):
+    #: What the customer says.
+    text: str
+
+
+class AddCustomerReplyBody(_AddCustomerReplyBody, total=False):
+    """A message of a virtual customer."""
+
+    #: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
+    file_ids: Sequence[str]
+
+
 class _AddMemberBody(TypedDict):
     #: Name shown to colleagues and customers.
     name: str
@@ -82,7 +94,7 @@ class AudienceBody(TypedDict, total=False):
     subscriber_ids: Sequence[str] | None
 
 
-class BlockBody(TypedDict, total=False):
+class BlockCustomerBody(TypedDict, total=False):
     """The reason for the block, shown in the blocklist."""
 
     #: Why, for agents; null for none.
@@ -123,24 +135,6 @@ class BroadcastVariantBody(TypedDict, total=False):
     buttons: Sequence[Sequence[TemplateButton]]
     #: The variant's name; by default A, B, C, D by place.
     name: str | None
-
-
-class _BulkActionBody(TypedDict):
-    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
-    action: Literal["add_tag", "remove_tag", "erase"]
-
-
-class BulkActionBody(_BulkActionBody, total=False):
-    """What is done with whom: `all`, `filters` or `subscriber_ids`."""
-
-    #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
-    value: str | None
-    #: All subscribers of the project, of any status.
-    all: bool
-    #: Those whom `GET /v1/subscribers` lists with these filters, at least one.
-    filters: SubscriberFilters | None
-    #: Their ids. Those who don't exist count as `failed`.
-    subscriber_ids: Sequence[str] | None
 
 
 class _ButtonBody(TypedDict):
@@ -186,7 +180,7 @@ class Condition(_Condition, total=False):
     value: str | float | bool | None
 
 
-class ConfirmBody(TypedDict):
+class ConfirmBulkActionBody(TypedDict):
     """How many are erased, as a proof that somebody looked."""
 
     #: The bulk action's `total`; another number is refused.
@@ -243,14 +237,14 @@ class CreateBroadcastBody(_CreateBroadcastBody, total=False):
     dry_run: bool
 
 
-class _CreateCannedBody(TypedDict):
+class _CreateCannedAnswerBody(TypedDict):
     #: What replies name it by; unique in the project.
     key: str
     #: One text for all, or texts by language, with variables as in templates.
     text: str | Mapping[str, str]
 
 
-class CreateCannedBody(_CreateCannedBody, total=False):
+class CreateCannedAnswerBody(_CreateCannedAnswerBody, total=False):
     """A new canned answer."""
 
     #: What agents see in the list; null for the key.
@@ -450,6 +444,61 @@ class CreatePermissionBody(_CreatePermissionBody, total=False):
     default: bool
 
 
+class CreateRecurringBody(TypedDict, total=False):
+    """A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is
+    given. With `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and
+    neither `channel` nor `subscriber_id`.
+    """
+
+    #: Key of a template, in place of text, format, media and buttons.
+    template: str | None
+    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
+    variables: Mapping[str, str | float | bool] | None
+    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+    text: str | Mapping[str, str] | None
+    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
+    #: lines.
+    format: Literal["plain", "markdown", "html", "rich"]
+    #: File that is shown with the text.
+    media: TemplateMedia | None
+    #: Rows of buttons under the message, from top to bottom.
+    buttons: Sequence[Sequence[TemplateButton]]
+    #: Skipped for recipients who have not granted it when it is sent.
+    permission: str | None
+    #: Deliver without a notification sound.
+    silent: bool
+    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
+    expires_in: int | None
+    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
+    metadata: Mapping[str, Any] | None
+    #: The person, on one channel. Exactly one of this and `external_id`.
+    subscriber_id: str | None
+    #: The person, by your own id of them. Of several subscribers with it, the active one that was seen
+    #: last is chosen.
+    external_id: str | None
+    #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
+    channel: str | None
+    #: In place of one subscriber: everybody who meets these filters at its time.
+    audience: AudienceBody | None
+    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
+    #: each person of the `audience`, is tried on its channels in their order.
+    route_id: str | None
+    #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
+    #: week. Exactly one of this and `every`.
+    cron: str | None
+    #: Or how often: counted from `starts_at`, and without it the first run is one interval from now.
+    every: EveryBody | None
+    #: IANA time zone of `cron`, of days, of quiet hours and of local times.
+    timezone: str
+    #: No run before this time: RFC 3339, or a local time in `timezone`.
+    starts_at: str | None
+    #: No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end.
+    ends_at: str | None
+    #: Runs due in these hours are sent when they end.
+    quiet_hours: QuietHoursBody | None
+
+
 class _CreateRegistrationTokenBody(TypedDict):
     #: What it is for; clients do not see it.
     name: str
@@ -563,18 +612,6 @@ class CreateWebhookBody(_CreateWebhookBody, total=False):
     description: str | None
 
 
-class _CustomerReplyBody(TypedDict):
-    #: What the customer says.
-    text: str
-
-
-class CustomerReplyBody(_CustomerReplyBody, total=False):
-    """A message of a virtual customer."""
-
-    #: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
-    file_ids: Sequence[str]
-
-
 class Delay(TypedDict, total=False):
     """How long after the step before, or after the beginning: one of the three. Exactly one of `minutes`,
     `hours` and `days` is given.
@@ -603,7 +640,7 @@ class EditMessageBody(TypedDict, total=False):
     buttons: Sequence[Sequence[ButtonBody]]
 
 
-class EnrollBody(TypedDict, total=False):
+class EnrollInDripBody(TypedDict, total=False):
     """Who is to be enrolled, named by `subscriber_id` or by `external_id`."""
 
     #: The person, on one channel. Exactly one of this and `external_id`.
@@ -730,19 +767,19 @@ class MediaBody(_MediaBody, total=False):
     filename: str | None
 
 
-class MergeBody(TypedDict):
-    """The ticket that remains, by id or number."""
-
-    #: Id or number of the ticket that remains; of the same customer.
-    into: str
-
-
 class MergePeopleBody(TypedDict):
     """Two people who are one."""
 
     #: The id that ends. All subscribers who have it get the other.
     external_id: str
     #: The id that stays.
+    into: str
+
+
+class MergeTicketBody(TypedDict):
+    """The ticket that remains, by id or number."""
+
+    #: Id or number of the ticket that remains; of the same customer.
     into: str
 
 
@@ -820,59 +857,11 @@ QuietHoursBody = TypedDict(
 )
 
 
-class RecurringBody(TypedDict, total=False):
-    """A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is
-    given. With `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and
-    neither `channel` nor `subscriber_id`.
-    """
+class RecordTicketViewerBody(TypedDict, total=False):
+    """What somebody does who has the ticket open."""
 
-    #: Key of a template, in place of text, format, media and buttons.
-    template: str | None
-    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
-    variables: Mapping[str, str | float | bool] | None
-    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
-    text: str | Mapping[str, str] | None
-    #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-    #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
-    #: lines.
-    format: Literal["plain", "markdown", "html", "rich"]
-    #: File that is shown with the text.
-    media: TemplateMedia | None
-    #: Rows of buttons under the message, from top to bottom.
-    buttons: Sequence[Sequence[TemplateButton]]
-    #: Skipped for recipients who have not granted it when it is sent.
-    permission: str | None
-    #: Deliver without a notification sound.
-    silent: bool
-    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
-    expires_in: int | None
-    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
-    metadata: Mapping[str, Any] | None
-    #: The person, on one channel. Exactly one of this and `external_id`.
-    subscriber_id: str | None
-    #: The person, by your own id of them. Of several subscribers with it, the active one that was seen
-    #: last is chosen.
-    external_id: str | None
-    #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
-    channel: str | None
-    #: In place of one subscriber: everybody who meets these filters at its time.
-    audience: AudienceBody | None
-    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
-    #: each person of the `audience`, is tried on its channels in their order.
-    route_id: str | None
-    #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
-    #: week. Exactly one of this and `every`.
-    cron: str | None
-    #: Or how often: counted from `starts_at`, and without it the first run is one interval from now.
-    every: EveryBody | None
-    #: IANA time zone of `cron`, of days, of quiet hours and of local times.
-    timezone: str
-    #: No run before this time: RFC 3339, or a local time in `timezone`.
-    starts_at: str | None
-    #: No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end.
-    ends_at: str | None
-    #: Runs due in these hours are sent when they end.
-    quiet_hours: QuietHoursBody | None
+    #: Whether they are writing a reply or a note.
+    typing: bool
 
 
 class _ReplayWebhookBody(TypedDict):
@@ -887,7 +876,7 @@ class ReplayWebhookBody(_ReplayWebhookBody, total=False):
     include_delivered: bool
 
 
-class ReplyBody(TypedDict, total=False):
+class ReplyToTicketBody(TypedDict, total=False):
     """A reply to the customer, or with `internal` a note that they never see. Either `text` or `canned`
     is given; `variables` are for `canned`. At most one of `media` and `file_id` is given.
     """
@@ -966,13 +955,13 @@ class RouteStepBody(_RouteStepBody, total=False):
     on_unknown: Literal["stop", "continue"]
 
 
-class _ScheduledBody(TypedDict):
+class _ScheduleMessageBody(TypedDict):
     #: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as
     #: `2026-03-02T09:30`. Ahead, by ten years at most.
     send_at: str
 
 
-class ScheduledBody(_ScheduledBody, total=False):
+class ScheduleMessageBody(_ScheduleMessageBody, total=False):
     """A message, its recipient and its time. Either `text` or `template` is given. With `template`: no
     `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
     `subscriber_id`.
@@ -1166,6 +1155,46 @@ class SplitPersonBody(TypedDict):
     subscriber_id: str
 
 
+class _StartBulkActionBody(TypedDict):
+    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
+    action: Literal["add_tag", "remove_tag", "erase"]
+
+
+class StartBulkActionBody(_StartBulkActionBody, total=False):
+    """What is done with whom: `all`, `filters` or `subscriber_ids`."""
+
+    #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
+    value: str | None
+    #: All subscribers of the project, of any status.
+    all: bool
+    #: Those whom `GET /v1/subscribers` lists with these filters, at least one.
+    filters: SubscriberFilters | None
+    #: Their ids. Those who don't exist count as `failed`.
+    subscriber_ids: Sequence[str] | None
+
+
+class _StartTicketBulkActionBody(TypedDict):
+    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+
+
+class StartTicketBulkActionBody(_StartTicketBulkActionBody, total=False):
+    """What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a
+    status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids`
+    is given.
+    """
+
+    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+    value: str | None
+    #: All tickets of the project, of any status.
+    all: bool
+    #: Those that `GET /v1/tickets` lists with these filters, at least one.
+    filters: TicketFilters | None
+    #: Their ids. Those that don't exist count as `failed`.
+    ticket_ids: Sequence[str] | None
+
+
 class _Step(TypedDict):
     #: How long after the step before, or after the enrollment, it is due.
     delay: Delay
@@ -1314,28 +1343,6 @@ class TemplateMedia(_TemplateMedia, total=False):
     filename: str | None
 
 
-class _TicketBulkActionBody(TypedDict):
-    #: What is done with each ticket, by the rules of the endpoint of the same name.
-    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
-
-
-class TicketBulkActionBody(_TicketBulkActionBody, total=False):
-    """What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a
-    status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids`
-    is given.
-    """
-
-    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
-    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
-    value: str | None
-    #: All tickets of the project, of any status.
-    all: bool
-    #: Those that `GET /v1/tickets` lists with these filters, at least one.
-    filters: TicketFilters | None
-    #: Their ids. Those that don't exist count as `failed`.
-    ticket_ids: Sequence[str] | None
-
-
 class TicketFilters(TypedDict, total=False):
     """Filters, all of which a ticket must meet."""
 
@@ -1472,17 +1479,6 @@ class Trigger(_Trigger, total=False):
     value: str | None
 
 
-class UpdateAgentBody(TypedDict, total=False):
-    """Changes of an agent's settings; omitted fields stay unchanged."""
-
-    #: Whether tickets are assigned to this agent automatically.
-    available: bool
-    #: Open tickets up to which more are assigned to this agent automatically; null for no limit.
-    max_open_tickets: int | None
-    #: Whether single keys act on this agent's pages of tickets.
-    shortcuts: bool
-
-
 class UpdateBrandingBody(TypedDict, total=False):
     """What is to change; a field that is left out stays. Null removes a value."""
 
@@ -1492,7 +1488,7 @@ class UpdateBrandingBody(TypedDict, total=False):
     accent: str | None
 
 
-class UpdateCannedBody(TypedDict, total=False):
+class UpdateCannedAnswerBody(TypedDict, total=False):
     """Changes of a canned answer; omitted fields stay unchanged, and null removes the title."""
 
     #: What agents see in the list; null for the key.
@@ -1829,6 +1825,17 @@ class UpdateTemplateBody(TypedDict, total=False):
     buttons: Sequence[Sequence[TemplateButton]]
 
 
+class UpdateTicketAgentBody(TypedDict, total=False):
+    """Changes of an agent's settings; omitted fields stay unchanged."""
+
+    #: Whether tickets are assigned to this agent automatically.
+    available: bool
+    #: Open tickets up to which more are assigned to this agent automatically; null for no limit.
+    max_open_tickets: int | None
+    #: Whether single keys act on this agent's pages of tickets.
+    shortcuts: bool
+
+
 class UpdateTicketBody(TypedDict, total=False):
     """Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`,
     and a time of `snoozed_until` no `status` but `snoozed`.
@@ -1899,13 +1906,6 @@ class VerifyOtpBody(_VerifyOtpBody, total=False):
     channel: str | None
     #: `login` by default. With `otp_id`, checked only if given.
     purpose: str | None
-
-
-class ViewBody(TypedDict, total=False):
-    """What somebody does who has the ticket open."""
-
-    #: Whether they are writing a reply or a note.
-    typing: bool
 
 
 class When(TypedDict, total=False):

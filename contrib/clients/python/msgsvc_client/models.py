@@ -322,7 +322,7 @@ class Billing(Model):
     #: Name of the account's plan.
     plan: str | None
     #: The account's current month.
-    period: Period | None
+    period: BillingPeriod | None
     #: Credits that the plan gives each month; null for a plan without a limit.
     allowance: int | None
     #: Credits of this month's allowance that are spent, by all projects of the account.
@@ -346,7 +346,7 @@ class Billing(Model):
     def from_data(cls, data: Mapping[str, Any]) -> Billing:
         return cls(
             plan=data.get("plan"),
-            period=optional(data.get("period"), Period.from_data),
+            period=optional(data.get("period"), BillingPeriod.from_data),
             allowance=data.get("allowance"),
             used=data.get("used"),
             allowance_left=data.get("allowance_left"),
@@ -355,6 +355,24 @@ class Billing(Model):
             status=data["status"],
             grace_ends_at=data.get("grace_ends_at"),
             usage=[Usage.from_data(each) for each in data["usage"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BillingPeriod(Model):
+    """A billing month, which starts on the day of the month on which the account was created."""
+
+    #: When it began.
+    started_at: str
+    #: When the next one begins.
+    ends_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BillingPeriod:
+        return cls(
+            started_at=data["started_at"],
+            ends_at=data["ends_at"],
             raw=data,
         )
 
@@ -1519,46 +1537,6 @@ class Condition(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Day(Model):
-    """What was done on a day of an operation."""
-
-    #: The day in UTC.
-    day: str
-    #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
-    #: `ticket.reply`, `form.submission`, or an operation of another plugin.
-    operation: str
-    #: How often it was done.
-    quantity: int
-    #: What it cost, in credits; 0 for what has no price.
-    credits: int
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Day:
-        return cls(
-            day=data["day"],
-            operation=data["operation"],
-            quantity=data["quantity"],
-            credits=data["credits"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Days(Model):
-    """The oldest day first; days on which nothing was paid for are left out."""
-
-    #: Usage by day and operation.
-    data: list[Day]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Days:
-        return cls(
-            data=[Day.from_data(each) for each in data["data"]],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Delay(Model):
     """How long after the step before, or after the beginning: one of the three. Exactly one of `minutes`,
     `hours` and `days` is given.
@@ -2695,92 +2673,6 @@ class Holiday(Model):
         return cls(
             date=data["date"],
             name=data.get("name"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hours(Model):
-    """The business hours of a project's helpdesk."""
-
-    #: IANA time zone of the hours and days.
-    timezone: str
-    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
-    openings: list[Opening]
-    #: Days on which it is closed.
-    holidays: list[Holiday]
-    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
-    #: and closed period: a text, or one by language. Null for nothing.
-    away_message: str | Mapping[str, str] | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Hours:
-        return cls(
-            timezone=data["timezone"],
-            openings=[Opening.from_data(each) for each in data["openings"]],
-            holidays=[Holiday.from_data(each) for each in data["holidays"]],
-            away_message=data.get("away_message"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Import(Model):
-    """An import and how far it is."""
-
-    #: The import's id.
-    import_id: str
-    #: `running`, `completed`, `cancelled` or `failed`, see `code`.
-    status: Literal["running", "completed", "cancelled", "failed"]
-    #: Whether nothing is stored.
-    dry_run: bool
-    #: Columns of the file, by the field that each is.
-    columns: Mapping[str, str]
-    #: Columns of the file that are none of ours.
-    ignored_columns: list[str]
-    #: Rows of the file.
-    total: int
-    #: People added.
-    added: int
-    #: People who were known and got something new.
-    updated: int
-    #: People who were known, with all of it.
-    unchanged: int
-    #: Rows that were refused: see the report.
-    refused: int
-    #: People added whom the bot can't write to before they start it. They are among `added`.
-    must_start: int
-    #: Share of the rows reached, from 0 to 1.
-    progress: float
-    #: Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it
-    #: did not fail.
-    code: Literal["job_failed"] | None
-    #: Why it `failed`, for people; null if it did not.
-    error: str | None
-    #: Time of creation.
-    created_at: str
-    #: When it ended; null before.
-    finished_at: str | None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Import:
-        return cls(
-            import_id=data["import_id"],
-            status=data["status"],
-            dry_run=data["dry_run"],
-            columns=data["columns"],
-            ignored_columns=data["ignored_columns"],
-            total=data["total"],
-            added=data["added"],
-            updated=data["updated"],
-            unchanged=data["unchanged"],
-            refused=data["refused"],
-            must_start=data["must_start"],
-            progress=data["progress"],
-            code=data.get("code"),
-            error=data.get("error"),
-            created_at=data["created_at"],
-            finished_at=data.get("finished_at"),
             raw=data,
         )
 
@@ -4004,6 +3896,67 @@ class PastStep(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PeopleImport(Model):
+    """An import and how far it is."""
+
+    #: The import's id.
+    import_id: str
+    #: `running`, `completed`, `cancelled` or `failed`, see `code`.
+    status: Literal["running", "completed", "cancelled", "failed"]
+    #: Whether nothing is stored.
+    dry_run: bool
+    #: Columns of the file, by the field that each is.
+    columns: Mapping[str, str]
+    #: Columns of the file that are none of ours.
+    ignored_columns: list[str]
+    #: Rows of the file.
+    total: int
+    #: People added.
+    added: int
+    #: People who were known and got something new.
+    updated: int
+    #: People who were known, with all of it.
+    unchanged: int
+    #: Rows that were refused: see the report.
+    refused: int
+    #: People added whom the bot can't write to before they start it. They are among `added`.
+    must_start: int
+    #: Share of the rows reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it
+    #: did not fail.
+    code: Literal["job_failed"] | None
+    #: Why it `failed`, for people; null if it did not.
+    error: str | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PeopleImport:
+        return cls(
+            import_id=data["import_id"],
+            status=data["status"],
+            dry_run=data["dry_run"],
+            columns=data["columns"],
+            ignored_columns=data["ignored_columns"],
+            total=data["total"],
+            added=data["added"],
+            updated=data["updated"],
+            unchanged=data["unchanged"],
+            refused=data["refused"],
+            must_start=data["must_start"],
+            progress=data["progress"],
+            code=data.get("code"),
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Percentiles(Model):
     """How long it took until tickets were answered, or closed."""
 
@@ -4026,24 +3979,6 @@ class Percentiles(Model):
             p90=data.get("p90"),
             p95=data.get("p95"),
             p99=data.get("p99"),
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Period(Model):
-    """A billing month, which starts on the day of the month on which the account was created."""
-
-    #: When it began.
-    started_at: str
-    #: When the next one begins.
-    ends_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Period:
-        return cls(
-            started_at=data["started_at"],
-            ends_at=data["ends_at"],
             raw=data,
         )
 
@@ -5086,6 +5021,34 @@ class SentOtp(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServiceLevels(Model):
+    """The service levels of a project, by priority."""
+
+    #: Of urgent tickets.
+    urgent: Targets
+    #: Of tickets with high priority.
+    high: Targets
+    #: Of tickets as usual.
+    normal: Targets
+    #: Of tickets with low priority.
+    low: Targets
+    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: never. A target that is shorter has no warning.
+    warn_seconds: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ServiceLevels:
+        return cls(
+            urgent=Targets.from_data(data["urgent"]),
+            high=Targets.from_data(data["high"]),
+            normal=Targets.from_data(data["normal"]),
+            low=Targets.from_data(data["low"]),
+            warn_seconds=data["warn_seconds"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Session(Model):
     """A session that waits for its Yes."""
 
@@ -5200,34 +5163,6 @@ class ShelvedItem(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sla(Model):
-    """The service levels of a project, by priority."""
-
-    #: Of urgent tickets.
-    urgent: Targets
-    #: Of tickets with high priority.
-    high: Targets
-    #: Of tickets as usual.
-    normal: Targets
-    #: Of tickets with low priority.
-    low: Targets
-    #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
-    #: never. A target that is shorter has no warning.
-    warn_seconds: int
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Sla:
-        return cls(
-            urgent=Targets.from_data(data["urgent"]),
-            high=Targets.from_data(data["high"]),
-            normal=Targets.from_data(data["normal"]),
-            low=Targets.from_data(data["low"]),
-            warn_seconds=data["warn_seconds"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class SlaClock(Model):
     """How far a ticket is from one of its targets."""
 
@@ -5322,43 +5257,6 @@ class StaticLink(Model):
             qr=data["qr"],
             start_messages=data.get("start_messages"),
             created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stats(Model):
-    """Tickets that were opened in a time; those merged into others are not counted."""
-
-    #: Tickets opened after this time are counted.
-    created_after: str
-    #: Tickets opened before this time are counted; null for all.
-    created_before: str | None
-    #: How many were opened.
-    opened: int
-    #: How many of them have which status now.
-    by_status: TicketCounts
-    #: Times from the opening to the first reply.
-    first_response_seconds: Percentiles
-    #: Times from the opening to the last closing, of tickets that are closed.
-    resolution_seconds: Percentiles
-    #: Ratings by customers.
-    csat: Rating
-    #: Service level targets that were met or missed on the days of that time, in UTC, of tickets of
-    #: any age. A missed one counts when its time is over.
-    sla: TargetShares
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Stats:
-        return cls(
-            created_after=data["created_after"],
-            created_before=data.get("created_before"),
-            opened=data["opened"],
-            by_status=TicketCounts.from_data(data["by_status"]),
-            first_response_seconds=Percentiles.from_data(data["first_response_seconds"]),
-            resolution_seconds=Percentiles.from_data(data["resolution_seconds"]),
-            csat=Rating.from_data(data["csat"]),
-            sla=TargetShares.from_data(data["sla"]),
             raw=data,
         )
 
@@ -6301,6 +6199,31 @@ class TicketEntry(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TicketHours(Model):
+    """The business hours of a project's helpdesk."""
+
+    #: IANA time zone of the hours and days.
+    timezone: str
+    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
+    openings: list[Opening]
+    #: Days on which it is closed.
+    holidays: list[Holiday]
+    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
+    #: and closed period: a text, or one by language. Null for nothing.
+    away_message: str | Mapping[str, str] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketHours:
+        return cls(
+            timezone=data["timezone"],
+            openings=[Opening.from_data(each) for each in data["openings"]],
+            holidays=[Holiday.from_data(each) for each in data["holidays"]],
+            away_message=data.get("away_message"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TicketRepliedEventData(Model):
     """Fields of `ticket.replied`."""
 
@@ -6484,6 +6407,43 @@ class TicketSlaDueSoonEventData(Model):
             assignee_id=data.get("assignee_id"),
             target=data["target"],
             due_at=data["due_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketStats(Model):
+    """Tickets that were opened in a time; those merged into others are not counted."""
+
+    #: Tickets opened after this time are counted.
+    created_after: str
+    #: Tickets opened before this time are counted; null for all.
+    created_before: str | None
+    #: How many were opened.
+    opened: int
+    #: How many of them have which status now.
+    by_status: TicketCounts
+    #: Times from the opening to the first reply.
+    first_response_seconds: Percentiles
+    #: Times from the opening to the last closing, of tickets that are closed.
+    resolution_seconds: Percentiles
+    #: Ratings by customers.
+    csat: Rating
+    #: Service level targets that were met or missed on the days of that time, in UTC, of tickets of
+    #: any age. A missed one counts when its time is over.
+    sla: TargetShares
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketStats:
+        return cls(
+            created_after=data["created_after"],
+            created_before=data.get("created_before"),
+            opened=data["opened"],
+            by_status=TicketCounts.from_data(data["by_status"]),
+            first_response_seconds=Percentiles.from_data(data["first_response_seconds"]),
+            resolution_seconds=Percentiles.from_data(data["resolution_seconds"]),
+            csat=Rating.from_data(data["csat"]),
+            sla=TargetShares.from_data(data["sla"]),
             raw=data,
         )
 
@@ -6776,6 +6736,46 @@ class Usage(Model):
             operation=data["operation"],
             quantity=data["quantity"],
             credits=data["credits"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageDay(Model):
+    """What was done on a day of an operation."""
+
+    #: The day in UTC.
+    day: str
+    #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
+    #: `ticket.reply`, `form.submission`, or an operation of another plugin.
+    operation: str
+    #: How often it was done.
+    quantity: int
+    #: What it cost, in credits; 0 for what has no price.
+    credits: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> UsageDay:
+        return cls(
+            day=data["day"],
+            operation=data["operation"],
+            quantity=data["quantity"],
+            credits=data["credits"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageDayList(Model):
+    """The oldest day first; days on which nothing was paid for are left out."""
+
+    #: Usage by day and operation.
+    data: list[UsageDay]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> UsageDayList:
+        return cls(
+            data=[UsageDay.from_data(each) for each in data["data"]],
             raw=data,
         )
 

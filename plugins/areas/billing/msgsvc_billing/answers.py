@@ -26,7 +26,7 @@ Credits = Annotated[
 ]
 
 
-class PeriodAnswer(ResponseModel):
+class BillingPeriodAnswer(ResponseModel):
     """A billing month, which starts on the day of the month on which the account was created."""
 
     started_at: Time = Field(description="When it began.", examples=["2026-02-10T00:00:00.000Z"])
@@ -50,7 +50,7 @@ class BillingAnswer(ResponseModel):
     """
 
     plan: str | None = Field(description="Name of the account's plan.", examples=["start"])
-    period: PeriodAnswer | None = Field(description="The account's current month.")
+    period: BillingPeriodAnswer | None = Field(description="The account's current month.")
     allowance: int | None = Field(
         description="Credits that the plan gives each month; null for a plan without a limit.",
         examples=[5000],
@@ -124,7 +124,7 @@ class EntryAnswer(ResponseModel):
         )
 
 
-class LedgerAnswer(ResponseModel):
+class LedgerEntryList(ResponseModel):
     """A page of the ledger, newest first."""
 
     data: list[EntryAnswer] = Field(description="The entries of this page.")
@@ -157,7 +157,7 @@ class UsageQuery(Query):
     )
 
 
-class DayAnswer(ResponseModel):
+class UsageDayAnswer(ResponseModel):
     """What was done on a day of an operation."""
 
     day: str = Field(
@@ -170,7 +170,7 @@ class DayAnswer(ResponseModel):
     credits: Credits
 
     @classmethod
-    def of(cls, usage: Usage) -> "DayAnswer":
+    def of(cls, usage: Usage) -> "UsageDayAnswer":
         return cls(
             day=day_text(usage.day),
             operation=usage.operation,
@@ -179,10 +179,10 @@ class DayAnswer(ResponseModel):
         )
 
 
-class DaysAnswer(ResponseModel):
+class UsageDayList(ResponseModel):
     """The oldest day first; days on which nothing was paid for are left out."""
 
-    data: list[DayAnswer] = Field(description="Usage by day and operation.")
+    data: list[UsageDayAnswer] = Field(description="Usage by day and operation.")
 
 
 def day_text(day: int) -> str:
@@ -217,7 +217,7 @@ def billed(
     """For a project whose account pays."""
     return BillingAnswer(
         plan=state.plan,
-        period=PeriodAnswer(
+        period=BillingPeriodAnswer(
             started_at=to_rfc3339(state.period_started_ms), ends_at=to_rfc3339(state.period_ends_ms)
         ),
         allowance=None if unlimited else state.granted,

@@ -2,11 +2,11 @@
 
 from msgsvc_billing.answers import (
     BillingAnswer,
-    DayAnswer,
-    DaysAnswer,
     EntryAnswer,
-    LedgerAnswer,
+    LedgerEntryList,
     LedgerQuery,
+    UsageDayAnswer,
+    UsageDayList,
     UsageQuery,
     billed,
     unbilled,
@@ -42,26 +42,26 @@ async def get_billing(ctx: Context, billing: Billing, statements: Statements) ->
 
 
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
-async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) -> LedgerAnswer:
+async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) -> LedgerEntryList:
     """Lists the charges of this project, newest first, one entry per operation."""
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
-        return LedgerAnswer(data=[], next_cursor=None)
+        return LedgerEntryList(data=[], next_cursor=None)
     wanted = LedgerFilter(account_id, ctx.project_id, query.operation)
     found = await statements.page(ctx.tx, wanted, query.begin("led"), query.fetch_limit)
     page, following = query.cut(
         found, lambda entry: entry.entry_id, created_ms=lambda entry: entry.at_ms
     )
-    return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
+    return LedgerEntryList(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
 
 
 @router.get("/v1/billing/usage")
-async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> DaysAnswer:
+async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> UsageDayList:
     """Shows the project's usage, by day and operation."""
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
-        return DaysAnswer(data=[])
+        return UsageDayList(data=[])
     found = await statements.used_between(
         ctx.tx, account_id, ctx.project_id, query.created_after, query.created_before
     )
-    return DaysAnswer(data=[DayAnswer.of(usage) for usage in found])
+    return UsageDayList(data=[UsageDayAnswer.of(usage) for usage in found])

@@ -207,7 +207,7 @@ class UpdateDripBody(RequestModel):
         )
 
 
-class EnrollBody(RequestModel):
+class EnrollInDripBody(RequestModel):
     """Who is to be enrolled, named by `subscriber_id` or by `external_id`."""
 
     model_config = ConfigDict(

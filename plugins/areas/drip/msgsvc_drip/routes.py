@@ -16,7 +16,7 @@ from msgsvc_drip.models import (
     DripAnswer,
     DripId,
     DripList,
-    EnrollBody,
+    EnrollInDripBody,
     EnrollmentAnswer,
     EnrollmentId,
     EnrollmentList,
@@ -115,7 +115,7 @@ async def resume_drip(ctx: Context, drip_id: DripId, all_drips: Drips) -> DripAn
     shows_secrets=False,
 )
 async def enroll_in_drip(
-    ctx: Context, drip_id: DripId, body: EnrollBody, all_drips: Drips
+    ctx: Context, drip_id: DripId, body: EnrollInDripBody, all_drips: Drips
 ) -> EnrollmentAnswer:
     """Enrolls a subscriber in a drip campaign, whatever its trigger."""
     drips = all_drips

@@ -17,7 +17,7 @@ from msgsvc_drip.models import (
     CreateDripBody,
     Drip,
     DripStatus,
-    EnrollBody,
+    EnrollInDripBody,
     Enrollment,
     EnrollmentQuery,
     Trigger,
@@ -155,7 +155,9 @@ class Drips:
         await change(tx, project_id, drip_id, self._clock.now_ms())
         return await self.get(tx, project_id, drip_id)
 
-    async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
+    async def enroll(
+        self, tx: Tx, project_id: str, drip_id: str, body: EnrollInDripBody
+    ) -> Enrollment:
         """Enrolls a subscriber, whatever the trigger.
 
         Raises `NotFound`, what `subscribers.get_recipient` raises, and `Conflict` with the reason.

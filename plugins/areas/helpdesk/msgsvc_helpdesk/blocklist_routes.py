@@ -6,7 +6,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.kernel.errors import BadRequest, NotFound, SubscriberNotFound
 from msgsvc_helpdesk.blocklist import Blocklist
-from msgsvc_helpdesk.models import BlockBody
+from msgsvc_helpdesk.models import BlockCustomerBody
 from msgsvc_helpdesk.views import BlockedAnswer, BlockedList
 
 router = Router(area="helpdesk")
@@ -28,7 +28,7 @@ async def list_blocked_customers(
     audited=lambda _: _("Customer blocked"),
 )
 async def block_customer(
-    ctx: Context, subscriber_id: SubscriberId, body: BlockBody, blocklist: Blocklist
+    ctx: Context, subscriber_id: SubscriberId, body: BlockCustomerBody, blocklist: Blocklist
 ) -> BlockedAnswer:
     """Blocks a subscriber: their messages open or continue no ticket. They are not notified."""
     return BlockedAnswer.of(

@@ -362,7 +362,7 @@ class OpenTicketBody(RequestModel):
         return self
 
 
-class ReplyBody(MediaPart[MediaBody], TextPart[MessageText | None], RequestModel):
+class ReplyToTicketBody(MediaPart[MediaBody], TextPart[MessageText | None], RequestModel):
     """A reply to the customer, or with `internal` a note that they never see."""
 
     model_config = ConfigDict(
@@ -402,7 +402,7 @@ class ReplyBody(MediaPart[MediaBody], TextPart[MessageText | None], RequestModel
     )
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> "ReplyBody":
+    def _one_of_each(self) -> "ReplyToTicketBody":
         """Either `text` or `canned` is given; `variables` are for `canned`. At most one of `media` and
         `file_id` is given."""
         if self.canned is None:
@@ -431,7 +431,7 @@ class ReplyBody(MediaPart[MediaBody], TextPart[MessageText | None], RequestModel
         return AgentReply(content, internal=self.internal, file_id=self.file_id, status=self.status)
 
 
-class CustomerReplyBody(RequestModel):
+class AddCustomerReplyBody(RequestModel):
     """A message of a virtual customer."""
 
     text: MessageText = Field(
@@ -503,7 +503,7 @@ class UpdateTicketBody(RequestModel):
         )
 
 
-class MergeBody(RequestModel):
+class MergeTicketBody(RequestModel):
     """The ticket that remains, by id or number."""
 
     into: str = Field(
@@ -600,7 +600,7 @@ class StatsQuery(Query):
     )
 
 
-class BlockBody(RequestModel):
+class BlockCustomerBody(RequestModel):
     """The reason for the block, shown in the blocklist."""
 
     reason: Annotated[str, Field(max_length=500)] | None = Field(

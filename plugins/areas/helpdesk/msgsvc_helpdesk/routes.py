@@ -27,14 +27,14 @@ from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
     Actor,
+    AddCustomerReplyBody,
     CustomerMessage,
-    CustomerReplyBody,
     Entry,
-    MergeBody,
+    MergeTicketBody,
     NamedTicketTag,
     Opening,
     OpenTicketBody,
-    ReplyBody,
+    ReplyToTicketBody,
     StatsQuery,
     Ticket,
     TicketQuery,
@@ -47,11 +47,11 @@ from msgsvc_helpdesk.service_levels import routes as sla_routes
 from msgsvc_helpdesk.stats import stats_of
 from msgsvc_helpdesk.views import (
     ReplyAnswer,
-    StatsAnswer,
     TicketAnswer,
     TicketEntryAnswer,
     TicketList,
     TicketMessageList,
+    TicketStatsAnswer,
 )
 
 router = Router(
@@ -114,7 +114,7 @@ async def open_ticket(
 @router.get("/v1/tickets/stats")
 async def get_ticket_stats(
     ctx: Context, query: StatsQuery, clock: Clock, tickets: Tickets
-) -> StatsAnswer:
+) -> TicketStatsAnswer:
     """Shows how many tickets were opened, and how fast they were answered and closed.
 
     The answer has the share of service level targets that were met, too.
@@ -179,7 +179,7 @@ async def delete_ticket(ctx: Context, ticket_id: TicketRef, tickets: Tickets) ->
 async def reply_to_ticket(
     ctx: Context,
     ticket_id: TicketRef,
-    body: ReplyBody,
+    body: ReplyToTicketBody,
     all_tickets: Tickets,
     canned_answers: CannedAnswers,
     messages: Messages,
@@ -207,7 +207,7 @@ async def reply_to_ticket(
 
 @router.post("/v1/tickets/{ticket_id}/customer-reply", status=201, errors=(Conflict, NotFound))
 async def add_customer_reply(
-    ctx: Context, ticket_id: TicketRef, body: CustomerReplyBody, all_tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: AddCustomerReplyBody, all_tickets: Tickets
 ) -> TicketAnswer:
     """Adds a message of a virtual customer; returns the ticket it was added to.
 
@@ -239,7 +239,7 @@ async def remove_ticket_tag(
 
 @router.post("/v1/tickets/{ticket_id}/merge", errors=(Conflict, NotFound))
 async def merge_ticket(
-    ctx: Context, ticket_id: TicketRef, body: MergeBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: MergeTicketBody, tickets: Tickets
 ) -> TicketAnswer:
     """Moves all messages of a ticket into another one of the same customer, and closes it.
 

@@ -3,7 +3,7 @@
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_helpdesk.service_levels.clocks import SlaClocks
-from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer, TargetShares
+from msgsvc_helpdesk.views import Percentiles, Rating, TargetShares, TicketStatsAnswer
 
 PERCENTS = (50, 90, 95, 99)
 
@@ -18,7 +18,7 @@ _NEVER_MS = 1 << 48
 
 async def stats_of(
     tx: Tx, project_id: str, after_ms: int, before_ms: int | None, sla: SlaClocks
-) -> StatsAnswer:
+) -> TicketStatsAnswer:
     """Statistics of the tickets opened between two times, and of the targets that were met or missed."""
     until_ms = _NEVER_MS if before_ms is None else before_ms
     params: dict[str, object] = {
@@ -34,7 +34,7 @@ async def stats_of(
     by_status = dict.fromkeys(("open", "pending", "snoozed", "closed"), 0)
     by_status |= {row["status"]: row["many"] for row in rows}
     rated, score = sum(row["rated"] for row in rows), sum(row["score"] or 0 for row in rows)
-    return StatsAnswer(
+    return TicketStatsAnswer(
         created_after=to_rfc3339(after_ms),
         created_before=optional_rfc3339(before_ms),
         opened=sum(by_status.values()),

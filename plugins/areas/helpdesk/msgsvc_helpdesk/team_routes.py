@@ -15,9 +15,9 @@ from msgsvc_helpdesk.team.models import (
     AgentAnswer,
     AgentList,
     DeskSettingsAnswer,
-    UpdateAgentBody,
+    RecordTicketViewerBody,
     UpdateDeskSettingsBody,
-    ViewBody,
+    UpdateTicketAgentBody,
     ViewerAnswer,
     ViewerList,
 )
@@ -57,7 +57,7 @@ async def list_ticket_agents(ctx: Context, query: PageQuery, tickets: Tickets) -
     audited=lambda _: _("Agent changed"),
 )
 async def update_ticket_agent(
-    ctx: Context, member_id: MemberId, body: UpdateAgentBody, tickets: Tickets
+    ctx: Context, member_id: MemberId, body: UpdateTicketAgentBody, tickets: Tickets
 ) -> AgentAnswer:
     """Changes whether, and how many, tickets are assigned to an agent automatically."""
     return _shown(await tickets.assignment.change_agent(ctx.tx, ctx.project_id, member_id, body))
@@ -80,7 +80,7 @@ async def record_ticket_viewer(
     ctx: Context,
     ticket_id: TicketRef,
     member_id: MemberId,
-    body: ViewBody,
+    body: RecordTicketViewerBody,
     tickets: Tickets,
     viewers: TicketViewers,
 ) -> ViewerAnswer:

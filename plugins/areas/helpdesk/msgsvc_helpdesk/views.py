@@ -370,7 +370,7 @@ class TargetShares(ResponseModel):
         )
 
 
-class StatsAnswer(ResponseModel):
+class TicketStatsAnswer(ResponseModel):
     """Tickets that were opened in a time; those merged into others are not counted."""
 
     created_after: Time = Field(

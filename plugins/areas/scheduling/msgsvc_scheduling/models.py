@@ -240,7 +240,7 @@ class MessageChanges(
         return {name: value for name, value in {**left, **given}.items() if value is not None}
 
 
-class ScheduledBody(MessageBody):
+class ScheduleMessageBody(MessageBody):
     """A message, its recipient and its time."""
 
     model_config = ConfigDict(

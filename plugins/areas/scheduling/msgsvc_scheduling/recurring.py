@@ -89,7 +89,7 @@ class QuietHours(RequestModel):
         return self
 
 
-class RecurringBody(MessageBody):
+class CreateRecurringBody(MessageBody):
     """A message, who gets it, and how often: by `cron` or by `every`."""
 
     model_config = ConfigDict(

@@ -15,8 +15,8 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurring import (
+    CreateRecurringBody,
     RecurringAnswer,
-    RecurringBody,
     RecurringId,
     RecurringList,
     RecurringQuery,
@@ -39,7 +39,7 @@ router = Router(area="scheduling")
     ),
 )
 async def create_recurring(
-    ctx: Context, body: RecurringBody, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, body: CreateRecurringBody, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
     """Creates a recurring message, by cron or at an interval, in the local time of a time zone.
 

@@ -16,10 +16,10 @@ from msgsvc_core.mailings.service import Mailings
 from msgsvc_scheduling.models import (
     Record,
     ScheduledAnswer,
-    ScheduledBody,
     ScheduledId,
     ScheduledList,
     ScheduledQuery,
+    ScheduleMessageBody,
     UpdateScheduledBody,
 )
 from msgsvc_scheduling.service import Scheduling
@@ -43,7 +43,7 @@ router = Router(
     ),
 )
 async def schedule_message(
-    ctx: Context, body: ScheduledBody, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, body: ScheduleMessageBody, scheduling: Scheduling, mailings: Mailings
 ) -> ScheduledAnswer:
     """Schedules a message to one subscriber or an audience.
 

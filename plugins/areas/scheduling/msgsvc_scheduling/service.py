@@ -9,10 +9,16 @@ from msgsvc_core.kernel.errors import Conflict, InvalidValue, NotFound, Validati
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import store
-from msgsvc_scheduling.models import Kind, MessageBody, Record, ScheduledBody, UpdateScheduledBody
+from msgsvc_scheduling.models import (
+    Kind,
+    MessageBody,
+    Record,
+    ScheduleMessageBody,
+    UpdateScheduledBody,
+)
 from msgsvc_scheduling.moments import read_moment
 from msgsvc_scheduling.recurrence import Rule
-from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
+from msgsvc_scheduling.recurring import CreateRecurringBody, UpdateRecurringBody
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
 
@@ -33,7 +39,7 @@ class Scheduling:
         self._settings = settings
         self._sending = sending
 
-    async def create(self, tx: Tx, project_id: str, body: ScheduledBody) -> Record:
+    async def create(self, tx: Tx, project_id: str, body: ScheduleMessageBody) -> Record:
         """Raises `ValidationFailed`, what names no subscriber or template, `Conflict` at the limit."""
         send_at_ms = self._future("send_at", body.send_at, body.timezone)
         record = await self._new(tx, project_id, "scheduled", body)
@@ -83,7 +89,7 @@ class Scheduling:
         await store.update(tx, cancelled)
         return cancelled
 
-    async def create_recurring(self, tx: Tx, project_id: str, body: RecurringBody) -> Record:
+    async def create_recurring(self, tx: Tx, project_id: str, body: CreateRecurringBody) -> Record:
         """Raises what `create` does."""
         now_ms = self._clock.now_ms()
         record = await self._new(tx, project_id, "recurring", body)
@@ -94,7 +100,7 @@ class Scheduling:
         await self._add(tx, record)
         return record
 
-    def rule_of(self, body: RecurringBody) -> Rule:
+    def rule_of(self, body: CreateRecurringBody) -> Rule:
         """When it would come, if it were made now. Raises `ValidationFailed`."""
         times = self._times(body, body.timezone)
         anchor_ms = times.get("starts_at_ms") or self._clock.now_ms()
@@ -197,7 +203,9 @@ class Scheduling:
             raise Conflict("it is {status}", status=record.status)
         return record
 
-    def _times(self, body: RecurringBody | UpdateRecurringBody, timezone: str) -> dict[str, Any]:
+    def _times(
+        self, body: CreateRecurringBody | UpdateRecurringBody, timezone: str
+    ) -> dict[str, Any]:
         """The fields of a rule that are given. Raises `ValidationFailed`."""
         given = body.model_fields_set
         times: dict[str, Any] = {}
@@ -207,7 +215,7 @@ class Scheduling:
             times = {"cron": body.cron, "hours": None, "days": None}
         elif body.every is not None:
             times = {"cron": None, "hours": body.every.hours, "days": body.every.days}
-        elif isinstance(body, RecurringBody):
+        elif isinstance(body, CreateRecurringBody):
             raise ValidationFailed("give it, or every", field="cron")
         for field, text in (("starts_at", body.starts_at), ("ends_at", body.ends_at)):
             if field in given:

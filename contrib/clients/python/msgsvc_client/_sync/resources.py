@@ -1647,7 +1647,7 @@ class PeopleResource:
         dry_run: bool | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.PeopleImport:
         """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
 
         Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`,
@@ -1684,7 +1684,7 @@ class PeopleResource:
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
         call = call.with_file("file", data, filename, content_type)
-        return self._caller.json(call, models.Import.from_data)
+        return self._caller.json(call, models.PeopleImport.from_data)
 
     def list_imports(
         self,
@@ -1694,7 +1694,7 @@ class PeopleResource:
         created_before: str | datetime | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.Import]:
+    ) -> Paginator[models.PeopleImport]:
         """Lists the project's imports, newest first, for `limits.import_days`.
 
         Arguments:
@@ -1715,7 +1715,7 @@ class PeopleResource:
                 "created_before": created_before,
             },
         )
-        decode = models.Import.from_data
+        decode = models.PeopleImport.from_data
         return Paginator(self._caller, call, decode)
 
     def get_import(
@@ -1723,7 +1723,7 @@ class PeopleResource:
         import_id: str,
         *,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.PeopleImport:
         """Shows the progress of an import.
 
         Arguments:
@@ -1736,7 +1736,7 @@ class PeopleResource:
             f"/v1/people/imports/{segment(import_id)}",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.Import.from_data)
+        return self._caller.json(call, models.PeopleImport.from_data)
 
     def get_import_report(
         self,
@@ -1766,7 +1766,7 @@ class PeopleResource:
         *,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
-    ) -> models.Import:
+    ) -> models.PeopleImport:
         """Ends an import where it is. What is done stays done; the other rows are deleted.
 
         Arguments:
@@ -1781,7 +1781,7 @@ class PeopleResource:
             timeout_s=timeout_s,
         )
         call = call.with_key(idempotency_key)
-        return self._caller.json(call, models.Import.from_data)
+        return self._caller.json(call, models.PeopleImport.from_data)
 
     def export(
         self,
@@ -3223,7 +3223,7 @@ class BillingResource:
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         timeout_s: float | None = None,
-    ) -> models.Days:
+    ) -> models.UsageDayList:
         """Shows the project's usage, by day and operation.
 
         Arguments:
@@ -3239,7 +3239,7 @@ class BillingResource:
                 "created_before": created_before,
             },
         )
-        return self._caller.json(call, models.Days.from_data)
+        return self._caller.json(call, models.UsageDayList.from_data)
 
 
 class BroadcastsRecipientsResource:
@@ -5200,7 +5200,7 @@ class TicketsResource:
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         timeout_s: float | None = None,
-    ) -> models.Stats:
+    ) -> models.TicketStats:
         """Shows how many tickets were opened, and how fast they were answered and closed.
 
         The answer has the share of service level targets that were met, too.
@@ -5218,7 +5218,7 @@ class TicketsResource:
                 "created_before": created_before,
             },
         )
-        return self._caller.json(call, models.Stats.from_data)
+        return self._caller.json(call, models.TicketStats.from_data)
 
     def get(
         self,
@@ -5654,14 +5654,14 @@ class TicketsResource:
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Hours:
+    ) -> models.TicketHours:
         """Shows the project's business hours."""
         call = Call(
             "GET",
             "/v1/tickets/hours",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.Hours.from_data)
+        return self._caller.json(call, models.TicketHours.from_data)
 
     def update_hours(
         self,
@@ -5671,7 +5671,7 @@ class TicketsResource:
         holidays: Sequence[bodies.HolidayBody] | NotGiven = NOT_GIVEN,
         away_message: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Hours:
+    ) -> models.TicketHours:
         """Changes the project's business hours; omitted fields stay unchanged.
 
         Arguments:
@@ -5697,20 +5697,20 @@ class TicketsResource:
                 "away_message": away_message,
             }
         )
-        return self._caller.json(call, models.Hours.from_data)
+        return self._caller.json(call, models.TicketHours.from_data)
 
     def get_service_levels(
         self,
         *,
         timeout_s: float | None = None,
-    ) -> models.Sla:
+    ) -> models.ServiceLevels:
         """Shows the project's service levels: how soon tickets are to be answered and closed."""
         call = Call(
             "GET",
             "/v1/tickets/sla",
             timeout_s=timeout_s,
         )
-        return self._caller.json(call, models.Sla.from_data)
+        return self._caller.json(call, models.ServiceLevels.from_data)
 
     def update_service_levels(
         self,
@@ -5721,7 +5721,7 @@ class TicketsResource:
         low: bodies.TargetsBody | NotGiven = NOT_GIVEN,
         warn_seconds: int | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
-    ) -> models.Sla:
+    ) -> models.ServiceLevels:
         """Changes the project's service levels; omitted priorities stay unchanged.
 
         Tickets that are not closed follow soon. A target that they did not have counts from then on.
@@ -5750,7 +5750,7 @@ class TicketsResource:
                 "warn_seconds": warn_seconds,
             }
         )
-        return self._caller.json(call, models.Sla.from_data)
+        return self._caller.json(call, models.ServiceLevels.from_data)
 
 
 class OidcClientsSecretsResource:

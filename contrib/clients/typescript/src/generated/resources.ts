@@ -7,13 +7,14 @@ import { type FileContent, filePart, Resource, type UploadOptions } from "../res
 import { SessionWaiting } from "../sessions.js";
 import { type PostOptions, type RequestOptions, segment, type Transport } from "../transport.js";
 import type {
+  AddCustomerReplyBody,
   AddMemberBody,
   AddSubscriberBody,
   Agent,
   Batch,
   BatchStatus,
   Billing,
-  BlockBody,
+  BlockCustomerBody,
   Blocked,
   Branding,
   Broadcast,
@@ -22,15 +23,14 @@ import type {
   BroadcastRecipient,
   BroadcastVariants,
   BulkAction,
-  BulkActionBody,
   CannedAnswer,
   Channel,
   ChannelCheck,
   ChannelRequest,
   ChooseWinnerBody,
-  ConfirmBody,
+  ConfirmBulkActionBody,
   CreateBroadcastBody,
-  CreateCannedBody,
+  CreateCannedAnswerBody,
   CreateChannelBody,
   CreateChannelRequestBody,
   CreateDripBody,
@@ -39,6 +39,7 @@ import type {
   CreateLinkBody,
   CreateOidcClientBody,
   CreatePermissionBody,
+  CreateRecurringBody,
   CreateRegistrationTokenBody,
   CreateRouteBody,
   CreateSessionBody,
@@ -46,12 +47,10 @@ import type {
   CreateTagBody,
   CreateTemplateBody,
   CreateWebhookBody,
-  CustomerReplyBody,
-  Days,
   DeskSettings,
   Drip,
   EditMessageBody,
-  EnrollBody,
+  EnrollInDripBody,
   Enrollment,
   Entry,
   File,
@@ -59,13 +58,11 @@ import type {
   Gateway,
   GatewayMessage,
   GatewayUrl,
-  Hours,
-  Import,
   Link,
   LinkMemberBody,
   Member,
-  MergeBody,
   MergePeopleBody,
+  MergeTicketBody,
   Message,
   MiniAppSubscription,
   NewGateway,
@@ -77,6 +74,7 @@ import type {
   OidcClientSecret,
   OpenTicketBody,
   Otp,
+  PeopleImport,
   Permission,
   Person,
   PersonalData,
@@ -85,32 +83,33 @@ import type {
   ProjectTag,
   QueuedMessage,
   Reason,
+  RecordTicketViewerBody,
   Recurring,
-  RecurringBody,
   RegistrationToken,
   ReplayWebhookBody,
   Reply,
-  ReplyBody,
+  ReplyToTicketBody,
   RequestOtpBody,
   RequestedOtp,
   RotatedWebhookSecret,
   Route,
+  ScheduleMessageBody,
   Scheduled,
-  ScheduledBody,
   SendBatchBody,
   SendBody,
   SendBroadcastTestBody,
   SendOtpBody,
   SentOtp,
+  ServiceLevels,
   Session,
   SessionStatus,
   SetPersonConsentBody,
   ShelvedItem,
   SkippedReason,
-  Sla,
   SplitPersonBody,
+  StartBulkActionBody,
+  StartTicketBulkActionBody,
   StaticLink,
-  Stats,
   Submission,
   SubscribeInMiniAppBody,
   Subscriber,
@@ -119,13 +118,13 @@ import type {
   Template,
   TemplatePreview,
   Ticket,
-  TicketBulkActionBody,
   TicketEntry,
+  TicketHours,
+  TicketStats,
   TrackEventBody,
   TrackedEvent,
-  UpdateAgentBody,
   UpdateBrandingBody,
-  UpdateCannedBody,
+  UpdateCannedAnswerBody,
   UpdateChannelBody,
   UpdateDeskSettingsBody,
   UpdateDripBody,
@@ -144,13 +143,14 @@ import type {
   UpdateSubscriberBody,
   UpdateTagBody,
   UpdateTemplateBody,
+  UpdateTicketAgentBody,
   UpdateTicketBody,
   UpdateWebhookBody,
+  UsageDayList,
   VerifiedOtp,
   VerifiedSignIn,
   VerifyBody,
   VerifyOtpBody,
-  ViewBody,
   Viewer,
   Webhook,
   WebhookDelivery,
@@ -1424,7 +1424,7 @@ export class SubscribersResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   startBulkAction(
-    body: BulkActionBody,
+    body: StartBulkActionBody,
     options?: PostOptions,
   ): Promise<BulkAction> {
     const call = {
@@ -1477,7 +1477,7 @@ export class SubscribersResource extends Resource {
    */
   confirmBulkAction(
     bulkActionId: string,
-    body: ConfirmBody,
+    body: ConfirmBulkActionBody,
     options?: PostOptions,
   ): Promise<BulkAction> {
     const call = {
@@ -1794,7 +1794,7 @@ export class PeopleResource extends Resource {
     file: FileContent,
     query: StartPeopleImportQuery = {},
     options?: UploadOptions,
-  ): Promise<Import> {
+  ): Promise<PeopleImport> {
     const call = {
       method: "POST",
       path: "/v1/people/imports",
@@ -1802,7 +1802,7 @@ export class PeopleResource extends Resource {
       file: await filePart("file", file, options),
       keyed: true,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<PeopleImport>(call, options);
   }
 
   /**
@@ -1813,13 +1813,13 @@ export class PeopleResource extends Resource {
   listImports(
     query: ListPeopleImportsQuery = {},
     options?: RequestOptions,
-  ): Paginator<Import> {
+  ): Paginator<PeopleImport> {
     const call = {
       method: "GET",
       path: "/v1/people/imports",
       query,
     };
-    return this.transport.list<Import>(call, options);
+    return this.transport.list<PeopleImport>(call, options);
   }
 
   /**
@@ -1830,12 +1830,12 @@ export class PeopleResource extends Resource {
   getImport(
     importId: string,
     options?: RequestOptions,
-  ): Promise<Import> {
+  ): Promise<PeopleImport> {
     const call = {
       method: "GET",
       path: `/v1/people/imports/${segment(importId, "importId")}`,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<PeopleImport>(call, options);
   }
 
   /**
@@ -1863,13 +1863,13 @@ export class PeopleResource extends Resource {
   cancelImport(
     importId: string,
     options?: PostOptions,
-  ): Promise<Import> {
+  ): Promise<PeopleImport> {
     const call = {
       method: "POST",
       path: `/v1/people/imports/${segment(importId, "importId")}/cancel`,
       keyed: true,
     };
-    return this.transport.json<Import>(call, options);
+    return this.transport.json<PeopleImport>(call, options);
   }
 
   /**
@@ -2677,13 +2677,13 @@ export class BillingResource extends Resource {
   getUsage(
     query: GetUsageQuery = {},
     options?: RequestOptions,
-  ): Promise<Days> {
+  ): Promise<UsageDayList> {
     const call = {
       method: "GET",
       path: "/v1/billing/usage",
       query,
     };
-    return this.transport.json<Days>(call, options);
+    return this.transport.json<UsageDayList>(call, options);
   }
 }
 
@@ -3156,7 +3156,7 @@ export class DripsResource extends Resource {
    */
   enroll(
     dripId: string,
-    body: EnrollBody = {},
+    body: EnrollInDripBody = {},
     options?: PostOptions,
   ): Promise<Enrollment> {
     const call = {
@@ -3513,7 +3513,7 @@ export class TicketsCannedAnswersResource extends Resource {
    * `payload_too_large`, `too_early`.
    */
   create(
-    body: CreateCannedBody,
+    body: CreateCannedAnswerBody,
     options?: PostOptions,
   ): Promise<CannedAnswer> {
     const call = {
@@ -3549,7 +3549,7 @@ export class TicketsCannedAnswersResource extends Resource {
    */
   update(
     key: string,
-    body: UpdateCannedBody = {},
+    body: UpdateCannedAnswerBody = {},
     options?: RequestOptions,
   ): Promise<CannedAnswer> {
     const call = {
@@ -3605,7 +3605,7 @@ export class TicketsBlocklistResource extends Resource {
    */
   add(
     subscriberId: string,
-    body: BlockBody = {},
+    body: BlockCustomerBody = {},
     options?: RequestOptions,
   ): Promise<Blocked> {
     const call = {
@@ -3660,7 +3660,7 @@ export class TicketsAgentsResource extends Resource {
    */
   update(
     memberId: string,
-    body: UpdateAgentBody = {},
+    body: UpdateTicketAgentBody = {},
     options?: RequestOptions,
   ): Promise<Agent> {
     const call = {
@@ -3701,7 +3701,7 @@ export class TicketsViewersResource extends Resource {
   record(
     ticketId: string,
     memberId: string,
-    body: ViewBody = {},
+    body: RecordTicketViewerBody = {},
     options?: RequestOptions,
   ): Promise<Viewer> {
     const call = {
@@ -3775,13 +3775,13 @@ export class TicketsResource extends Resource {
   getStats(
     query: GetTicketStatsQuery = {},
     options?: RequestOptions,
-  ): Promise<Stats> {
+  ): Promise<TicketStats> {
     const call = {
       method: "GET",
       path: "/v1/tickets/stats",
       query,
     };
-    return this.transport.json<Stats>(call, options);
+    return this.transport.json<TicketStats>(call, options);
   }
 
   /**
@@ -3844,7 +3844,7 @@ export class TicketsResource extends Resource {
    */
   reply(
     ticketId: string,
-    body: ReplyBody = {},
+    body: ReplyToTicketBody = {},
     options?: PostOptions,
   ): Promise<Reply> {
     const call = {
@@ -3864,7 +3864,7 @@ export class TicketsResource extends Resource {
    */
   addCustomerReply(
     ticketId: string,
-    body: CustomerReplyBody,
+    body: AddCustomerReplyBody,
     options?: PostOptions,
   ): Promise<Ticket> {
     const call = {
@@ -3920,7 +3920,7 @@ export class TicketsResource extends Resource {
    */
   merge(
     ticketId: string,
-    body: MergeBody,
+    body: MergeTicketBody,
     options?: PostOptions,
   ): Promise<Ticket> {
     const call = {
@@ -3940,7 +3940,7 @@ export class TicketsResource extends Resource {
    * `payload_too_large`, `too_early`.
    */
   startBulkAction(
-    body: TicketBulkActionBody,
+    body: StartTicketBulkActionBody,
     options?: PostOptions,
   ): Promise<BulkAction> {
     const call = {
@@ -4038,12 +4038,12 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/hours`
    */
-  getHours(options?: RequestOptions): Promise<Hours> {
+  getHours(options?: RequestOptions): Promise<TicketHours> {
     const call = {
       method: "GET",
       path: "/v1/tickets/hours",
     };
-    return this.transport.json<Hours>(call, options);
+    return this.transport.json<TicketHours>(call, options);
   }
 
   /**
@@ -4054,13 +4054,13 @@ export class TicketsResource extends Resource {
   updateHours(
     body: UpdateHoursBody = {},
     options?: RequestOptions,
-  ): Promise<Hours> {
+  ): Promise<TicketHours> {
     const call = {
       method: "PATCH",
       path: "/v1/tickets/hours",
       body,
     };
-    return this.transport.json<Hours>(call, options);
+    return this.transport.json<TicketHours>(call, options);
   }
 
   /**
@@ -4068,12 +4068,12 @@ export class TicketsResource extends Resource {
    *
    * `GET /v1/tickets/sla`
    */
-  getServiceLevels(options?: RequestOptions): Promise<Sla> {
+  getServiceLevels(options?: RequestOptions): Promise<ServiceLevels> {
     const call = {
       method: "GET",
       path: "/v1/tickets/sla",
     };
-    return this.transport.json<Sla>(call, options);
+    return this.transport.json<ServiceLevels>(call, options);
   }
 
   /**
@@ -4084,13 +4084,13 @@ export class TicketsResource extends Resource {
   updateServiceLevels(
     body: UpdateSlaBody = {},
     options?: RequestOptions,
-  ): Promise<Sla> {
+  ): Promise<ServiceLevels> {
     const call = {
       method: "PATCH",
       path: "/v1/tickets/sla",
       body,
     };
-    return this.transport.json<Sla>(call, options);
+    return this.transport.json<ServiceLevels>(call, options);
   }
 }
 
@@ -4436,7 +4436,7 @@ export class ScheduledResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: ScheduledBody,
+    body: ScheduleMessageBody,
     options?: PostOptions,
   ): Promise<Scheduled> {
     const call = {
@@ -4530,7 +4530,7 @@ export class RecurringResource extends Resource {
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
   create(
-    body: RecurringBody = {},
+    body: CreateRecurringBody = {},
     options?: PostOptions,
   ): Promise<Recurring> {
     const call = {

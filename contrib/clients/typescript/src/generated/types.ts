@@ -18,6 +18,14 @@ export type SkippedReason = "expired" | "cancelled" | "no_subscriber" | "unsubsc
 /** Why a channel made no update of an item. */
 export type UnreadableReason = "malformed" | "unknown_kind" | "too_large" | "timed_out" | "undecryptable" | "no_sender" | "unproven_sender" | "automatic" | "empty" | "unmatched" | "fault" | "nothing_in_it";
 
+/** A message of a virtual customer. */
+export interface AddCustomerReplyBody {
+  /** What the customer says. */
+  text: string;
+  /** Files of the customer, at most 10, as uploaded by `POST /v1/files`. */
+  file_ids?: Array<string> | undefined;
+}
+
 /** A new member. */
 export interface AddMemberBody {
   /** Name shown to colleagues and customers. */
@@ -260,7 +268,7 @@ export interface Billing {
   /** Name of the account's plan. */
   plan: string | null;
   /** The account's current month. */
-  period: Period | null;
+  period: BillingPeriod | null;
   /** Credits that the plan gives each month; null for a plan without a limit. */
   allowance: number | null;
   /** Credits of this month's allowance that are spent, by all projects of the account. */
@@ -285,8 +293,16 @@ export interface Billing {
   usage: Array<Usage>;
 }
 
+/** A billing month, which starts on the day of the month on which the account was created. */
+export interface BillingPeriod {
+  /** When it began. */
+  started_at: string;
+  /** When the next one begins. */
+  ends_at: string;
+}
+
 /** The reason for the block, shown in the blocklist. */
-export interface BlockBody {
+export interface BlockCustomerBody {
   /** Why, for agents; null for none. */
   reason?: string | null | undefined;
 }
@@ -658,20 +674,6 @@ export interface BulkAction {
   finished_at: string | null;
 }
 
-/** What is done with whom: `all`, `filters` or `subscriber_ids`. */
-export interface BulkActionBody {
-  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
-  action: "add_tag" | "remove_tag" | "erase";
-  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
-  value?: string | null | undefined;
-  /** All subscribers of the project, of any status. */
-  all?: boolean | undefined;
-  /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
-  filters?: SubscriberFilters | null | undefined;
-  /** Their ids. Those who don't exist count as `failed`. */
-  subscriber_ids?: Array<string> | null | undefined;
-}
-
 /** Fields of `bulk_action.finished`. */
 export interface BulkActionFinishedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -1034,7 +1036,7 @@ export interface Condition {
 }
 
 /** How many are erased, as a proof that somebody looked. */
-export interface ConfirmBody {
+export interface ConfirmBulkActionBody {
   /** The bulk action's `total`; another number is refused. */
   total: number;
 }
@@ -1090,7 +1092,7 @@ export interface CreateBroadcastBody {
 }
 
 /** A new canned answer. */
-export interface CreateCannedBody {
+export interface CreateCannedAnswerBody {
   /** What replies name it by; unique in the project. */
   key: string;
   /** What agents see in the list; null for the key. */
@@ -1291,6 +1293,68 @@ export interface CreatePermissionBody {
   default?: boolean | undefined;
 }
 
+/**
+ * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
+ * `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
+ * `subscriber_id`.
+ */
+export interface CreateRecurringBody {
+  /** Key of a template, in place of text, format, media and buttons. */
+  template?: string | null | undefined;
+  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
+  variables?: Record<string, string | number | boolean> | null | undefined;
+  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
+  text?: string | Record<string, string> | null | undefined;
+  /**
+   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
+   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
+   */
+  format?: "plain" | "markdown" | "html" | "rich" | undefined;
+  /** File that is shown with the text. */
+  media?: TemplateMedia | null | undefined;
+  /** Rows of buttons under the message, from top to bottom. */
+  buttons?: Array<Array<TemplateButton>> | undefined;
+  /** Skipped for recipients who have not granted it when it is sent. */
+  permission?: string | null | undefined;
+  /** Deliver without a notification sound. */
+  silent?: boolean | undefined;
+  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
+  expires_in?: number | null | undefined;
+  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
+  metadata?: Record<string, unknown> | null | undefined;
+  /** The person, on one channel. Exactly one of this and `external_id`. */
+  subscriber_id?: string | null | undefined;
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
+  external_id?: string | null | undefined;
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
+  channel?: string | null | undefined;
+  /** In place of one subscriber: everybody who meets these filters at its time. */
+  audience?: AudienceBody | null | undefined;
+  /**
+   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
+   * of the `audience`, is tried on its channels in their order.
+   */
+  route_id?: string | null | undefined;
+  /**
+   * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
+   * Exactly one of this and `every`.
+   */
+  cron?: string | null | undefined;
+  /** Or how often: counted from `starts_at`, and without it the first run is one interval from now. */
+  every?: EveryBody | null | undefined;
+  /** IANA time zone of `cron`, of days, of quiet hours and of local times. */
+  timezone?: string | undefined;
+  /** No run before this time: RFC 3339, or a local time in `timezone`. */
+  starts_at?: string | null | undefined;
+  /** No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end. */
+  ends_at?: string | null | undefined;
+  /** Runs due in these hours are sent when they end. */
+  quiet_hours?: QuietHoursBody | null | undefined;
+}
+
 /** A new initial access token. */
 export interface CreateRegistrationTokenBody {
   /** What it is for; clients do not see it. */
@@ -1395,35 +1459,6 @@ export interface CreateWebhookBody {
   events?: Array<string> | undefined;
   /** Your own note on it; null for none. */
   description?: string | null | undefined;
-}
-
-/** A message of a virtual customer. */
-export interface CustomerReplyBody {
-  /** What the customer says. */
-  text: string;
-  /** Files of the customer, at most 10, as uploaded by `POST /v1/files`. */
-  file_ids?: Array<string> | undefined;
-}
-
-/** What was done on a day of an operation. */
-export interface Day {
-  /** The day in UTC. */
-  day: string;
-  /**
-   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
-   * `form.submission`, or an operation of another plugin.
-   */
-  operation: string;
-  /** How often it was done. */
-  quantity: number;
-  /** What it cost, in credits; 0 for what has no price. */
-  credits: number;
-}
-
-/** The oldest day first; days on which nothing was paid for are left out. */
-export interface Days {
-  /** Usage by day and operation. */
-  data: Array<Day>;
 }
 
 /**
@@ -1724,7 +1759,7 @@ export interface EditMessageBody {
 }
 
 /** Who is to be enrolled, named by `subscriber_id` or by `external_id`. */
-export interface EnrollBody {
+export interface EnrollInDripBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
@@ -2159,60 +2194,6 @@ export interface HolidayBody {
   name?: string | null | undefined;
 }
 
-/** The business hours of a project's helpdesk. */
-export interface Hours {
-  /** IANA time zone of the hours and days. */
-  timezone: string;
-  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
-  openings: Array<Opening>;
-  /** Days on which it is closed. */
-  holidays: Array<Holiday>;
-  /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
-   */
-  away_message: string | Record<string, string> | null;
-}
-
-/** An import and how far it is. */
-export interface Import {
-  /** The import's id. */
-  import_id: string;
-  /** `running`, `completed`, `cancelled` or `failed`, see `code`. */
-  status: "running" | "completed" | "cancelled" | "failed";
-  /** Whether nothing is stored. */
-  dry_run: boolean;
-  /** Columns of the file, by the field that each is. */
-  columns: Record<string, string>;
-  /** Columns of the file that are none of ours. */
-  ignored_columns: Array<string>;
-  /** Rows of the file. */
-  total: number;
-  /** People added. */
-  added: number;
-  /** People who were known and got something new. */
-  updated: number;
-  /** People who were known, with all of it. */
-  unchanged: number;
-  /** Rows that were refused: see the report. */
-  refused: number;
-  /** People added whom the bot can't write to before they start it. They are among `added`. */
-  must_start: number;
-  /** Share of the rows reached, from 0 to 1. */
-  progress: number;
-  /**
-   * Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it did not
-   * fail.
-   */
-  code: "job_failed" | null;
-  /** Why it `failed`, for people; null if it did not. */
-  error: string | null;
-  /** Time of creation. */
-  created_at: string;
-  /** When it ended; null before. */
-  finished_at: string | null;
-}
-
 /** Fields of `import.finished`. */
 export interface ImportFinishedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -2435,17 +2416,17 @@ export interface Member {
   removed_at: string | null;
 }
 
-/** The ticket that remains, by id or number. */
-export interface MergeBody {
-  /** Id or number of the ticket that remains; of the same customer. */
-  into: string;
-}
-
 /** Two people who are one. */
 export interface MergePeopleBody {
   /** The id that ends. All subscribers who have it get the other. */
   external_id: string;
   /** The id that stays. */
+  into: string;
+}
+
+/** The ticket that remains, by id or number. */
+export interface MergeTicketBody {
+  /** Id or number of the ticket that remains; of the same customer. */
   into: string;
 }
 
@@ -3036,6 +3017,45 @@ export interface PastStep {
   read_at: string | null;
 }
 
+/** An import and how far it is. */
+export interface PeopleImport {
+  /** The import's id. */
+  import_id: string;
+  /** `running`, `completed`, `cancelled` or `failed`, see `code`. */
+  status: "running" | "completed" | "cancelled" | "failed";
+  /** Whether nothing is stored. */
+  dry_run: boolean;
+  /** Columns of the file, by the field that each is. */
+  columns: Record<string, string>;
+  /** Columns of the file that are none of ours. */
+  ignored_columns: Array<string>;
+  /** Rows of the file. */
+  total: number;
+  /** People added. */
+  added: number;
+  /** People who were known and got something new. */
+  updated: number;
+  /** People who were known, with all of it. */
+  unchanged: number;
+  /** Rows that were refused: see the report. */
+  refused: number;
+  /** People added whom the bot can't write to before they start it. They are among `added`. */
+  must_start: number;
+  /** Share of the rows reached, from 0 to 1. */
+  progress: number;
+  /**
+   * Why it `failed`: its job failed repeatedly (`job_failed`). Rows handled so far stay. Null if it did not
+   * fail.
+   */
+  code: "job_failed" | null;
+  /** Why it `failed`, for people; null if it did not. */
+  error: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
+}
+
 /** How long it took until tickets were answered, or closed. */
 export interface Percentiles {
   /** Tickets that were. */
@@ -3048,14 +3068,6 @@ export interface Percentiles {
   p95: number | null;
   /** Seconds within which this percentage of them was, by nearest rank; null for none to count. */
   p99: number | null;
-}
-
-/** A billing month, which starts on the day of the month on which the account was created. */
-export interface Period {
-  /** When it began. */
-  started_at: string;
-  /** When the next one begins. */
-  ends_at: string;
 }
 
 /** A permission. */
@@ -3321,6 +3333,12 @@ export interface Reception {
   detail: string | null;
 }
 
+/** What somebody does who has the ticket open. */
+export interface RecordTicketViewerBody {
+  /** Whether they are writing a reply or a note. */
+  typing?: boolean | undefined;
+}
+
 /** A recurring message. What became of it is of the last run. */
 export interface Recurring {
   /** The recurring message's id. */
@@ -3375,68 +3393,6 @@ export interface Recurring {
   created_at: string;
   /** When it was over: sent for the last time or cancelled. Null before. */
   finished_at: string | null;
-}
-
-/**
- * A message, who gets it, and how often: by `cron` or by `every`. Either `text` or `template` is given. With
- * `template`: no `format`, `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor
- * `subscriber_id`.
- */
-export interface RecurringBody {
-  /** Key of a template, in place of text, format, media and buttons. */
-  template?: string | null | undefined;
-  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
-  variables?: Record<string, string | number | boolean> | null | undefined;
-  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
-  text?: string | Record<string, string> | null | undefined;
-  /**
-   * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
-   * headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as lines.
-   */
-  format?: "plain" | "markdown" | "html" | "rich" | undefined;
-  /** File that is shown with the text. */
-  media?: TemplateMedia | null | undefined;
-  /** Rows of buttons under the message, from top to bottom. */
-  buttons?: Array<Array<TemplateButton>> | undefined;
-  /** Skipped for recipients who have not granted it when it is sent. */
-  permission?: string | null | undefined;
-  /** Deliver without a notification sound. */
-  silent?: boolean | undefined;
-  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
-  expires_in?: number | null | undefined;
-  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
-  metadata?: Record<string, unknown> | null | undefined;
-  /** The person, on one channel. Exactly one of this and `external_id`. */
-  subscriber_id?: string | null | undefined;
-  /**
-   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
-   * chosen.
-   */
-  external_id?: string | null | undefined;
-  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
-  channel?: string | null | undefined;
-  /** In place of one subscriber: everybody who meets these filters at its time. */
-  audience?: AudienceBody | null | undefined;
-  /**
-   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
-   * of the `audience`, is tried on its channels in their order.
-   */
-  route_id?: string | null | undefined;
-  /**
-   * When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of week.
-   * Exactly one of this and `every`.
-   */
-  cron?: string | null | undefined;
-  /** Or how often: counted from `starts_at`, and without it the first run is one interval from now. */
-  every?: EveryBody | null | undefined;
-  /** IANA time zone of `cron`, of days, of quiet hours and of local times. */
-  timezone?: string | undefined;
-  /** No run before this time: RFC 3339, or a local time in `timezone`. */
-  starts_at?: string | null | undefined;
-  /** No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end. */
-  ends_at?: string | null | undefined;
-  /** Runs due in these hours are sent when they end. */
-  quiet_hours?: QuietHoursBody | null | undefined;
 }
 
 /** Fields of `recurring.sent`. */
@@ -3514,7 +3470,7 @@ export interface Reply {
  * A reply to the customer, or with `internal` a note that they never see. Either `text` or `canned` is given;
  * `variables` are for `canned`. At most one of `media` and `file_id` is given.
  */
-export interface ReplyBody {
+export interface ReplyToTicketBody {
   /** What the customer is told, or the note. Required without `canned`. */
   text?: string | null | undefined;
   /**
@@ -3691,58 +3647,11 @@ export interface RuleResult {
   error: string | null;
 }
 
-/** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
-export interface Scheduled {
-  /** The scheduled message's id. */
-  scheduled_id: string;
-  /**
-   * `sent` once it is queued for delivery at its time; `skipped` if its recipient can't be reached or its
-   * time was missed; `failed` if it can't be sent as requested.
-   */
-  status: "scheduled" | "sent" | "failed" | "skipped" | "cancelled";
-  /** When it is sent, in UTC. */
-  send_at: string;
-  /** IANA time zone of the request; null if it gave none. */
-  timezone: string | null;
-  /** Who gets it; null for an audience. */
-  subscriber_id: string | null;
-  /** Who gets it; null for one subscriber. */
-  audience: Audience | null;
-  /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
-  route_id: string | null;
-  /** What is sent. */
-  message: MailingMessage;
-  /**
-   * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
-   * audience.
-   */
-  message_id: string | null;
-  /**
-   * Id of the broadcast that was started last, for `GET /v1/broadcast/{job_id}`; null before, and for one
-   * subscriber.
-   */
-  job_id: string | null;
-  /** How far that broadcast is; null without one. */
-  delivery: MailingProgress | null;
-  /**
-   * Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
-   * `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it was sent,
-   * or has not been due.
-   */
-  reason: string | null;
-  /** The same for people. */
-  error: string | null;
-  /** Time of creation. */
-  created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
-  finished_at: string | null;
-}
-
 /**
  * A message, its recipient and its time. Either `text` or `template` is given. With `template`: no `format`,
  * `media` or `buttons`. With `route_id`: `external_id`, and neither `channel` nor `subscriber_id`.
  */
-export interface ScheduledBody {
+export interface ScheduleMessageBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
   /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
@@ -3789,6 +3698,53 @@ export interface ScheduledBody {
   send_at: string;
   /** IANA time zone of a local `send_at`, which requires it. */
   timezone?: string | null | undefined;
+}
+
+/** A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`. */
+export interface Scheduled {
+  /** The scheduled message's id. */
+  scheduled_id: string;
+  /**
+   * `sent` once it is queued for delivery at its time; `skipped` if its recipient can't be reached or its
+   * time was missed; `failed` if it can't be sent as requested.
+   */
+  status: "scheduled" | "sent" | "failed" | "skipped" | "cancelled";
+  /** When it is sent, in UTC. */
+  send_at: string;
+  /** IANA time zone of the request; null if it gave none. */
+  timezone: string | null;
+  /** Who gets it; null for an audience. */
+  subscriber_id: string | null;
+  /** Who gets it; null for one subscriber. */
+  audience: Audience | null;
+  /** Route that it is sent by; null without one. `subscriber_id` is then one of the person's. */
+  route_id: string | null;
+  /** What is sent. */
+  message: MailingMessage;
+  /**
+   * Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null before, and for an
+   * audience.
+   */
+  message_id: string | null;
+  /**
+   * Id of the broadcast that was started last, for `GET /v1/broadcast/{job_id}`; null before, and for one
+   * subscriber.
+   */
+  job_id: string | null;
+  /** How far that broadcast is; null without one. */
+  delivery: MailingProgress | null;
+  /**
+   * Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
+   * `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it was sent,
+   * or has not been due.
+   */
+  reason: string | null;
+  /** The same for people. */
+  error: string | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it was over: sent for the last time or cancelled. Null before. */
+  finished_at: string | null;
 }
 
 /** Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message. */
@@ -4041,6 +3997,23 @@ export interface SentOtp {
   route_id?: string;
 }
 
+/** The service levels of a project, by priority. */
+export interface ServiceLevels {
+  /** Of urgent tickets. */
+  urgent: Targets;
+  /** Of tickets with high priority. */
+  high: Targets;
+  /** Of tickets as usual. */
+  normal: Targets;
+  /** Of tickets with low priority. */
+  low: Targets;
+  /**
+   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_seconds: number;
+}
+
 /** A session that waits for its Yes. */
 export interface Session {
   /** Names the sign-in when you ask for its status; hard to guess. */
@@ -4122,23 +4095,6 @@ export interface SignInClientBody {
   user_agent?: string | null | undefined;
 }
 
-/** The service levels of a project, by priority. */
-export interface Sla {
-  /** Of urgent tickets. */
-  urgent: Targets;
-  /** Of tickets with high priority. */
-  high: Targets;
-  /** Of tickets as usual. */
-  normal: Targets;
-  /** Of tickets with low priority. */
-  low: Targets;
-  /**
-   * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
-   * target that is shorter has no warning.
-   */
-  warn_seconds: number;
-}
-
 /** How far a ticket is from one of its targets. */
 export interface SlaClock {
   /**
@@ -4179,6 +4135,40 @@ export interface SplitPersonBody {
   subscriber_id: string;
 }
 
+/** What is done with whom: `all`, `filters` or `subscriber_ids`. */
+export interface StartBulkActionBody {
+  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
+  action: "add_tag" | "remove_tag" | "erase";
+  /** The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`. */
+  value?: string | null | undefined;
+  /** All subscribers of the project, of any status. */
+  all?: boolean | undefined;
+  /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
+  filters?: SubscriberFilters | null | undefined;
+  /** Their ids. Those who don't exist count as `failed`. */
+  subscriber_ids?: Array<string> | null | undefined;
+}
+
+/**
+ * What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a status, a
+ * priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids` is given.
+ */
+export interface StartTicketBulkActionBody {
+  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
+  /**
+   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+   */
+  value?: string | null | undefined;
+  /** All tickets of the project, of any status. */
+  all?: boolean | undefined;
+  /** Those that `GET /v1/tickets` lists with these filters, at least one. */
+  filters?: TicketFilters | null | undefined;
+  /** Their ids. Those that don't exist count as `failed`. */
+  ticket_ids?: Array<string> | null | undefined;
+}
+
 /** A static link with its addresses. */
 export interface StaticLink {
   /** Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. */
@@ -4205,29 +4195,6 @@ export interface StaticLink {
   start_messages?: Record<string, string>;
   /** Time of creation. */
   created_at: string;
-}
-
-/** Tickets that were opened in a time; those merged into others are not counted. */
-export interface Stats {
-  /** Tickets opened after this time are counted. */
-  created_after: string;
-  /** Tickets opened before this time are counted; null for all. */
-  created_before: string | null;
-  /** How many were opened. */
-  opened: number;
-  /** How many of them have which status now. */
-  by_status: TicketCounts;
-  /** Times from the opening to the first reply. */
-  first_response_seconds: Percentiles;
-  /** Times from the opening to the last closing, of tickets that are closed. */
-  resolution_seconds: Percentiles;
-  /** Ratings by customers. */
-  csat: Rating;
-  /**
-   * Service level targets that were met or missed on the days of that time, in UTC, of tickets of any age. A
-   * missed one counts when its time is over.
-   */
-  sla: TargetShares;
 }
 
 /** A message, how long after the step before it is due, and whom it is for. */
@@ -4705,26 +4672,6 @@ export interface TicketAssignedEventData {
   assignee_id: string | null;
 }
 
-/**
- * What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a status, a
- * priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids` is given.
- */
-export interface TicketBulkActionBody {
-  /** What is done with each ticket, by the rules of the endpoint of the same name. */
-  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
-  /**
-   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
-   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
-   */
-  value?: string | null | undefined;
-  /** All tickets of the project, of any status. */
-  all?: boolean | undefined;
-  /** Those that `GET /v1/tickets` lists with these filters, at least one. */
-  filters?: TicketFilters | null | undefined;
-  /** Their ids. Those that don't exist count as `failed`. */
-  ticket_ids?: Array<string> | null | undefined;
-}
-
 /** Fields of `ticket.closed`. */
 export interface TicketClosedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -4916,6 +4863,21 @@ export interface TicketFilters {
   created_before?: string | null | undefined;
 }
 
+/** The business hours of a project's helpdesk. */
+export interface TicketHours {
+  /** IANA time zone of the hours and days. */
+  timezone: string;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings: Array<Opening>;
+  /** Days on which it is closed. */
+  holidays: Array<Holiday>;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message: string | Record<string, string> | null;
+}
+
 /** Fields of `ticket.replied`. */
 export interface TicketRepliedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -5046,6 +5008,29 @@ export interface TicketSlaDueSoonEventData {
   target: "first_response" | "next_response" | "resolution";
   /** When the target is missed, or was. */
   due_at: string;
+}
+
+/** Tickets that were opened in a time; those merged into others are not counted. */
+export interface TicketStats {
+  /** Tickets opened after this time are counted. */
+  created_after: string;
+  /** Tickets opened before this time are counted; null for all. */
+  created_before: string | null;
+  /** How many were opened. */
+  opened: number;
+  /** How many of them have which status now. */
+  by_status: TicketCounts;
+  /** Times from the opening to the first reply. */
+  first_response_seconds: Percentiles;
+  /** Times from the opening to the last closing, of tickets that are closed. */
+  resolution_seconds: Percentiles;
+  /** Ratings by customers. */
+  csat: Rating;
+  /**
+   * Service level targets that were met or missed on the days of that time, in UTC, of tickets of any age. A
+   * missed one counts when its time is over.
+   */
+  sla: TargetShares;
 }
 
 /** Fields of `ticket.status_changed`. */
@@ -5233,16 +5218,6 @@ export interface Trigger {
   value?: string | null | undefined;
 }
 
-/** Changes of an agent's settings; omitted fields stay unchanged. */
-export interface UpdateAgentBody {
-  /** Whether tickets are assigned to this agent automatically. */
-  available?: boolean | undefined;
-  /** Open tickets up to which more are assigned to this agent automatically; null for no limit. */
-  max_open_tickets?: number | null | undefined;
-  /** Whether single keys act on this agent's pages of tickets. */
-  shortcuts?: boolean | undefined;
-}
-
 /** What is to change; a field that is left out stays. Null removes a value. */
 export interface UpdateBrandingBody {
   /** Name shown to people instead of the project's: 1-64 printable characters. */
@@ -5252,7 +5227,7 @@ export interface UpdateBrandingBody {
 }
 
 /** Changes of a canned answer; omitted fields stay unchanged, and null removes the title. */
-export interface UpdateCannedBody {
+export interface UpdateCannedAnswerBody {
   /** What agents see in the list; null for the key. */
   title?: string | null | undefined;
   /** One text for all, or texts by language, with variables as in templates. */
@@ -5598,6 +5573,16 @@ export interface UpdateTemplateBody {
   buttons?: Array<Array<TemplateButton>> | undefined;
 }
 
+/** Changes of an agent's settings; omitted fields stay unchanged. */
+export interface UpdateTicketAgentBody {
+  /** Whether tickets are assigned to this agent automatically. */
+  available?: boolean | undefined;
+  /** Open tickets up to which more are assigned to this agent automatically; null for no limit. */
+  max_open_tickets?: number | null | undefined;
+  /** Whether single keys act on this agent's pages of tickets. */
+  shortcuts?: boolean | undefined;
+}
+
 /**
  * Changes of a ticket; omitted fields stay unchanged. `only_if_unassigned` takes an `assignee_id`, and a time
  * of `snoozed_until` no `status` but `snoozed`.
@@ -5646,6 +5631,27 @@ export interface Usage {
   quantity: number;
   /** What it cost, in credits; 0 for what has no price. */
   credits: number;
+}
+
+/** What was done on a day of an operation. */
+export interface UsageDay {
+  /** The day in UTC. */
+  day: string;
+  /**
+   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
+   * `form.submission`, or an operation of another plugin.
+   */
+  operation: string;
+  /** How often it was done. */
+  quantity: number;
+  /** What it cost, in credits; 0 for what has no price. */
+  credits: number;
+}
+
+/** The oldest day first; days on which nothing was paid for are left out. */
+export interface UsageDayList {
+  /** Usage by day and operation. */
+  data: Array<UsageDay>;
 }
 
 /** A phone number or an email address that the person has proven to be theirs. */
@@ -5752,12 +5758,6 @@ export interface VerifyOtpBody {
   purpose?: string | null | undefined;
   /** What the person typed; spaces are ignored. */
   code: string;
-}
-
-/** What somebody does who has the ticket open. */
-export interface ViewBody {
-  /** Whether they are writing a reply or a note. */
-  typing?: boolean | undefined;
 }
 
 /** Somebody who has the ticket open. */

@@ -10,7 +10,7 @@ from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Forbidden, ValidationFailed
-from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import StartBulkActionBody
 from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.export import chosen_to_csv
@@ -58,7 +58,7 @@ async def start_bulk_action(
     if tag == "":
         raise ValidationFailed("give the tag", field="bulk_tag")
     about = {"all": True} if who == "all" else {"subscriber_ids": chosen}
-    body = validate(BulkActionBody, {"action": action, "value": tag, **about})
+    body = validate(StartBulkActionBody, {"action": action, "value": tag, **about})
     if who == "all" and filters != SubscriberFilters():
         body = body.model_copy(update={"all": False, "filters": filters})
     bulk = await bulk_actions.start(page.tx, page.project_id, body)

@@ -9,7 +9,7 @@ from msgsvc_core.dashboard.people import chosen_person, search_people
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip.dashboard.chains import get
-from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
+from msgsvc_drip.models import EnrollInDripBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips
 
 
@@ -80,7 +80,7 @@ async def found_people(page: PageContext, drips: Drips, subscribers: Subscribers
 async def enroll(page: PageContext, drips: Drips) -> Redirect:
     """By a search, the subscriber's id, or their `external_id`."""
     drip_id = page.params["drip_id"]
-    body = validate(EnrollBody, chosen_person(page.form, "person"))
+    body = validate(EnrollInDripBody, chosen_person(page.form, "person"))
     made = await drips.enroll(page.tx, page.project_id, drip_id, body)
     page.note(drip=drip_id, enrollment=made.enrollment_id)
     return Redirect(page.url(f"/drips/{drip_id}/people"), notice=page._("Added to the campaign."))

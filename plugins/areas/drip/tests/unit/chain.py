@@ -6,7 +6,7 @@ from msgsvc_core.db import Tx
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
 from msgsvc_drip.definition import Delay, Step, StepMessage
-from msgsvc_drip.models import CreateDripBody, Drip, EnrollBody, Enrollment, EnrollmentQuery
+from msgsvc_drip.models import CreateDripBody, Drip, EnrollInDripBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips
 
 HELLO = Step(delay=Delay(minutes=0), message=StepMessage(text="Hello"))
@@ -35,7 +35,7 @@ async def enroll(
 ) -> Enrollment:
     """Enrolls a new subscriber."""
     await core.person(tx, subscriber_id, **columns)
-    body = EnrollBody(subscriber_id=subscriber_id)
+    body = EnrollInDripBody(subscriber_id=subscriber_id)
     return await core.get(Drips).enroll(tx, PROJECT, chain.drip_id, body)
 
 

@@ -9,7 +9,7 @@ from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.core import PROJECT
 from msgsvc_drip.definition import StepMessage
-from msgsvc_drip.models import EnrollBody, UpdateDripBody
+from msgsvc_drip.models import EnrollInDripBody, UpdateDripBody
 from msgsvc_drip.service import REMOVE, Drips
 
 from .chain import BYE, HELLO, create_chain, enroll, enrollments, new_chain
@@ -151,7 +151,7 @@ async def test_who_is_in_a_chain_is_not_taken_in_again(
     enrolled = await enroll(core, tx, chain)
 
     with pytest.raises(Conflict, match=f"already enrolled: {enrolled.enrollment_id}"):
-        await drips.enroll(tx, PROJECT, chain.drip_id, EnrollBody(subscriber_id="sub_1"))
+        await drips.enroll(tx, PROJECT, chain.drip_id, EnrollInDripBody(subscriber_id="sub_1"))
 
 
 async def test_who_has_been_through_it_comes_in_again_only_where_that_is_wanted(
@@ -159,7 +159,7 @@ async def test_who_has_been_through_it_comes_in_again_only_where_that_is_wanted(
 ) -> None:
     once = await create_chain(core, tx, reentry="never")
     again = await create_chain(core, tx, reentry="after_completion")
-    body = EnrollBody(subscriber_id="sub_1")
+    body = EnrollInDripBody(subscriber_id="sub_1")
     await core.person(tx)
     for chain in (once, again):
         enrolled = await drips.enroll(tx, PROJECT, chain.drip_id, body)

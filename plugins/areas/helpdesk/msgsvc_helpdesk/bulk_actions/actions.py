@@ -17,7 +17,7 @@ from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import store
-from msgsvc_helpdesk.bulk_actions.models import ERRORS, TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.models import ERRORS, StartTicketBulkActionBody
 from msgsvc_helpdesk.models import API, VIRTUAL, Status, Ticket, TicketFilters
 from msgsvc_helpdesk.service import Tickets
 
@@ -121,7 +121,7 @@ class TicketBulkActions:
     def spec(self) -> JobSpec:
         return self._engine.spec
 
-    async def start(self, tx: Tx, project_id: str, body: TicketBulkActionBody) -> BulkAction:
+    async def start(self, tx: Tx, project_id: str, body: StartTicketBulkActionBody) -> BulkAction:
         """Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers."""
         if body.action == "assign" and body.value is not None:
             await self._tickets.check_agent(tx, project_id, body.value, "value")

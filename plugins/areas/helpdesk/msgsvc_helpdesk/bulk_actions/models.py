@@ -28,7 +28,7 @@ VALUE = (
 )
 
 
-class TicketBulkActionBody(RequestModel):
+class StartTicketBulkActionBody(RequestModel):
     """What is done with which tickets: `all`, `filters` or `ticket_ids`."""
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ class TicketBulkActionBody(RequestModel):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> "TicketBulkActionBody":
+    def _fits(self) -> "StartTicketBulkActionBody":
         """`value` fits the action: a status, a priority, a tag, or nothing for `close`. Exactly one of
         `all`, `filters` and `ticket_ids` is given."""
         if self.action == "close" and self.value is not None:

@@ -6,14 +6,14 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.bulk_actions.models import BulkActionAnswer, BulkActionId, BulkActionList
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
-from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody, shown
+from msgsvc_helpdesk.bulk_actions.models import StartTicketBulkActionBody, shown
 
 router = Router(area="helpdesk")
 
 
 @router.post("/v1/tickets/bulk-actions", status=202, errors=(NotFound,))
 async def start_ticket_bulk_action(
-    ctx: Context, body: TicketBulkActionBody, bulk_actions: TicketBulkActions
+    ctx: Context, body: StartTicketBulkActionBody, bulk_actions: TicketBulkActions
 ) -> BulkActionAnswer:
     """Changes many tickets in the background: assignee, status, priority or tags.
 

@@ -42,7 +42,7 @@ class CannedAnswer:
     updated_at_ms: int
 
 
-class CreateCannedBody(RequestModel):
+class CreateCannedAnswerBody(RequestModel):
     """A new canned answer."""
 
     key: CannedKey = Field(description=_KEY)
@@ -51,7 +51,7 @@ class CreateCannedBody(RequestModel):
     format: Format = Field("plain", description=_FORMAT)
 
 
-class UpdateCannedBody(RequestModel):
+class UpdateCannedAnswerBody(RequestModel):
     """Changes of a canned answer; omitted fields stay unchanged, and null removes the title."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"title": "When we deliver"}]})

@@ -8,8 +8,8 @@ from msgsvc_helpdesk.canned_answers.models import (
     CannedAnswerAnswer,
     CannedAnswerKey,
     CannedAnswerList,
-    CreateCannedBody,
-    UpdateCannedBody,
+    CreateCannedAnswerBody,
+    UpdateCannedAnswerBody,
 )
 from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 
@@ -34,7 +34,7 @@ async def list_canned_answers(
     audited=lambda _: _("Canned answer created"),
 )
 async def create_canned_answer(
-    ctx: Context, body: CreateCannedBody, canned_answers: CannedAnswers
+    ctx: Context, body: CreateCannedAnswerBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
     """Creates a canned answer, which replies use by its key, with variables as in templates."""
     canned = canned_answers
@@ -58,7 +58,7 @@ async def get_canned_answer(
 async def update_canned_answer(
     ctx: Context,
     key: CannedAnswerKey,
-    body: UpdateCannedBody,
+    body: UpdateCannedAnswerBody,
     canned_answers: CannedAnswers,
 ) -> CannedAnswerAnswer:
     """Changes a canned answer; omitted fields and messages already sent stay unchanged."""

@@ -17,8 +17,8 @@ from msgsvc_helpdesk.canned_answers import store
 from msgsvc_helpdesk.canned_answers.models import (
     CannedAnswer,
     CannedAnswerAnswer,
-    CreateCannedBody,
-    UpdateCannedBody,
+    CreateCannedAnswerBody,
+    UpdateCannedAnswerBody,
 )
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
@@ -37,7 +37,7 @@ class CannedAnswers:
         self._config = config
         self._settings = settings
 
-    async def create(self, tx: Tx, project_id: str, body: CreateCannedBody) -> CannedAnswer:
+    async def create(self, tx: Tx, project_id: str, body: CreateCannedAnswerBody) -> CannedAnswer:
         """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
         content = self._checked(TemplateContent(text=body.text, format=body.format))
         await tx.lock(f"canned answers of {project_id}")
@@ -66,7 +66,7 @@ class CannedAnswers:
         return await store.list_page(tx, project_id, after, limit)
 
     async def update(
-        self, tx: Tx, project_id: str, key: str, body: UpdateCannedBody
+        self, tx: Tx, project_id: str, key: str, body: UpdateCannedAnswerBody
     ) -> CannedAnswer:
         """The answer after the change. Raises `NotFound`, `ValidationFailed`."""
         await tx.lock(f"canned answers of {project_id}")

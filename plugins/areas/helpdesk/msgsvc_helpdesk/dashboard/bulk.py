@@ -6,7 +6,7 @@ from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.members import Members
 from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
-from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.models import StartTicketBulkActionBody
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.inbox import TicketList
@@ -49,7 +49,9 @@ async def start_bulk_action(
         filters = {name: asked[name] for name in TicketFilters.model_fields if asked.get(name)}
         about = {"filters": filters} if filters else {"all": True}
     given = {"action": action, "value": value or None, **about}
-    bulk = await bulk_actions.start(page.tx, page.project_id, validate(TicketBulkActionBody, given))
+    bulk = await bulk_actions.start(
+        page.tx, page.project_id, validate(StartTicketBulkActionBody, given)
+    )
     page.note(bulk_action=action, value=bulk.value, bulk_action_id=bulk.bulk_action_id)
     return Redirect(page.url(f"/tickets/bulk/{bulk.bulk_action_id}"))
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
-from msgsvc_helpdesk.canned_answers.models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.models import CreateCannedAnswerBody, UpdateCannedAnswerBody
 from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.dashboard.area import pages
 
@@ -37,7 +37,7 @@ async def new_canned_answer(page: PageContext) -> Render:
 async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     body = {"key": page.form.text("key").strip(), **_written(page)}
     made = await all_canned_answers.create(
-        page.tx, page.project_id, validate(CreateCannedBody, body, languages=page.languages)
+        page.tx, page.project_id, validate(CreateCannedAnswerBody, body, languages=page.languages)
     )
     page.note(key=made.key)
     return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
@@ -60,7 +60,7 @@ async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) ->
 )
 async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
-    body = validate(UpdateCannedBody, _written(page), languages=page.languages)
+    body = validate(UpdateCannedAnswerBody, _written(page), languages=page.languages)
     await all_canned_answers.update(page.tx, page.project_id, key, body)
     page.note(key=key)
     return Redirect(page.url("/canned-answers"), notice=page._("Saved."))

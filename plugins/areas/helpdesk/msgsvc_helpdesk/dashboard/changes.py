@@ -15,8 +15,8 @@ from msgsvc_helpdesk.dashboard.inbox import FILTERS, TicketList
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
-    MergeBody,
-    ReplyBody,
+    MergeTicketBody,
+    ReplyToTicketBody,
     Ticket,
     UpdateTicketBody,
 )
@@ -55,7 +55,7 @@ async def reply(page: PageContext, files: Files, tickets: Tickets, members: Memb
         then = page.form.text("status", "pending") if number == len(parts) else "pending"
         text_format = page.form.text("format", "plain")
         body = {"text": text, "format": text_format, "file_id": file_id, "status": then}
-        wanted = validate(ReplyBody, body)
+        wanted = validate(ReplyToTicketBody, body)
         await tickets.reply(page.tx, page.project_id, ticket.ticket_id, wanted.to_reply(), actor)
     return _back(page, ticket, page._("The answer is being sent."))
 
@@ -72,7 +72,7 @@ async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirec
     text = page.form.text("note").strip()
     if not text:
         raise ValidationFailed(page._("Write the note first."))
-    wanted = validate(ReplyBody, {"text": text, "internal": True})
+    wanted = validate(ReplyToTicketBody, {"text": text, "internal": True})
     await tickets.reply(page.tx, page.project_id, ticket.ticket_id, wanted.to_reply(), actor)
     return _back(page, ticket, page._("The note is saved."))
 
@@ -174,7 +174,9 @@ async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirec
 async def merge(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
     ticket, actor = await _begun(page, tickets, members)
-    into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
+    into = validate(
+        MergeTicketBody, {"into": page.form.text("into").strip().removeprefix("#")}
+    ).into
     merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
     return _back(page, merged, page._("The tickets are merged."))

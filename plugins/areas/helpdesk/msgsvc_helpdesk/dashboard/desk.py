@@ -7,7 +7,7 @@ from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts, who_reads
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.service import Tickets
-from msgsvc_helpdesk.team.models import UpdateAgentBody, UpdateDeskSettingsBody
+from msgsvc_helpdesk.team.models import UpdateDeskSettingsBody, UpdateTicketAgentBody
 
 
 @pages.get("/tickets/settings", access="customers:read")
@@ -48,7 +48,7 @@ async def change_mine(page: PageContext, tickets: Tickets, members: Members) -> 
     me = await who_acts(page, members)
     chosen = page.form.text("what")
     change = {chosen: page.form.text("value") == "1"}
-    wanted = validate(UpdateAgentBody, change)
+    wanted = validate(UpdateTicketAgentBody, change)
     await tickets.assignment.change_agent(page.tx, page.project_id, me.member_id, wanted)
     page.note(**change)
     return _back(page)
@@ -64,7 +64,7 @@ async def change_agent(page: PageContext, tickets: Tickets) -> Redirect:
     """Whether, and how many, tickets an agent gets automatically."""
     limit = page.form.text("max_open_tickets").strip()
     wanted = validate(
-        UpdateAgentBody,
+        UpdateTicketAgentBody,
         {
             "available": page.form.text("available") == "1",
             "max_open_tickets": (whole_number(limit) or limit) if limit else None,

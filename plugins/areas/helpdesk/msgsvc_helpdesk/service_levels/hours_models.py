@@ -162,7 +162,7 @@ class HolidayAnswer(ResponseModel):
     name: str | None = Field(description=_NAME, examples=["Christmas"])
 
 
-class HoursAnswer(ResponseModel):
+class TicketHoursAnswer(ResponseModel):
     """The business hours of a project's helpdesk."""
 
     timezone: str = Field(description=_ZONE, examples=["Europe/Berlin"])
@@ -173,7 +173,7 @@ class HoursAnswer(ResponseModel):
     )
 
     @classmethod
-    def of(cls, hours: HoursSettings) -> "HoursAnswer":
+    def of(cls, hours: HoursSettings) -> "TicketHoursAnswer":
         return cls(**hours.model_dump())
 
 

@@ -82,7 +82,7 @@ class TargetsAnswer(ResponseModel):
     counted_in: Counted = Field(description=_COUNTED)
 
 
-class SlaAnswer(ResponseModel):
+class ServiceLevelsAnswer(ResponseModel):
     """The service levels of a project, by priority."""
 
     urgent: TargetsAnswer = Field(description="Of urgent tickets.")
@@ -92,7 +92,7 @@ class SlaAnswer(ResponseModel):
     warn_seconds: int = Field(description=_WARN, examples=[1800])
 
     @classmethod
-    def of(cls, settings: SlaTargets) -> "SlaAnswer":
+    def of(cls, settings: SlaTargets) -> "ServiceLevelsAnswer":
         return cls(**settings.model_dump())
 
 

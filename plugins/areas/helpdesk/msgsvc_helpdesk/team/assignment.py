@@ -14,8 +14,8 @@ from msgsvc_helpdesk.team.models import (
     AgentSettings,
     DeskSettings,
     Method,
-    UpdateAgentBody,
     UpdateDeskSettingsBody,
+    UpdateTicketAgentBody,
 )
 
 
@@ -86,7 +86,7 @@ class Assignment:
         return chosen.get(member_id, AgentSettings(member_id))
 
     async def change_agent(
-        self, tx: Tx, project_id: str, member_id: str, body: UpdateAgentBody
+        self, tx: Tx, project_id: str, member_id: str, body: UpdateTicketAgentBody
     ) -> Agent:
         """The agent after the change. Raises as `agent`."""
         await tx.lock(f"agent {member_id} of {project_id}")

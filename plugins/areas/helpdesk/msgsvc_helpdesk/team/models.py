@@ -59,7 +59,7 @@ class AgentSettings:
     shortcuts: bool = True
 
 
-class UpdateAgentBody(RequestModel):
+class UpdateTicketAgentBody(RequestModel):
     """Changes of an agent's settings; omitted fields stay unchanged."""
 
     available: Kept[bool] = Field(None, description=_AVAILABLE, examples=[False])
@@ -97,7 +97,7 @@ class Viewer:
     is_typing: bool
 
 
-class ViewBody(RequestModel):
+class RecordTicketViewerBody(RequestModel):
     """What somebody does who has the ticket open."""
 
     typing: bool = Field(

@@ -8,11 +8,11 @@ from msgsvc_core.kernel.errors import NotFound
 from msgsvc_devkit import MemoryCore
 from msgsvc_devkit.core import PROJECT
 from msgsvc_helpdesk.bulk_actions.actions import TicketBulkActions
-from msgsvc_helpdesk.bulk_actions.models import TicketBulkActionBody
+from msgsvc_helpdesk.bulk_actions.models import StartTicketBulkActionBody
 
 
 async def test_a_member_who_is_not_there_is_refused_before_a_job(core: MemoryCore, tx: Tx) -> None:
-    body = TicketBulkActionBody(action="assign", value="mem_nobody", all=True)
+    body = StartTicketBulkActionBody(action="assign", value="mem_nobody", all=True)
     with pytest.raises(NotFound):
         await core.get(TicketBulkActions).start(tx, PROJECT, body)
 
@@ -21,4 +21,4 @@ async def test_a_member_who_is_not_there_is_refused_before_a_job(core: MemoryCor
 
 def test_a_tag_has_the_shape_of_tags() -> None:
     with pytest.raises(ValidationError):
-        TicketBulkActionBody(action="add_tag", value=" vip", all=True)
+        StartTicketBulkActionBody(action="add_tag", value=" vip", all=True)

@@ -24,7 +24,7 @@ from msgsvc_devkit.core import PROJECT
 from msgsvc_helpdesk import entry_store, removing
 from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.blocklist import Blocklist
-from msgsvc_helpdesk.canned_answers.models import CreateCannedBody, UpdateCannedBody
+from msgsvc_helpdesk.canned_answers.models import CreateCannedAnswerBody, UpdateCannedAnswerBody
 from msgsvc_helpdesk.canned_answers.service import CannedAnswers
 from msgsvc_helpdesk.dashboard.conversation import LIMIT, Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList
@@ -81,8 +81,8 @@ def canned(core: MemoryCore) -> CannedAnswers:
     return core.get(CannedAnswers)
 
 
-def saying(text: Any, key: str = "hi") -> CreateCannedBody:
-    return CreateCannedBody.model_validate({"key": key, "text": text})
+def saying(text: Any, key: str = "hi") -> CreateCannedAnswerBody:
+    return CreateCannedAnswerBody.model_validate({"key": key, "text": text})
 
 
 async def test_each_customer_is_answered_in_their_language(tx: Tx, canned: CannedAnswers) -> None:
@@ -109,7 +109,7 @@ async def test_what_could_never_be_sent_is_refused(
         await canned.create(
             tx,
             PROJECT,
-            CreateCannedBody.model_construct(key="hi", title="", text=text, format="plain"),
+            CreateCannedAnswerBody.model_construct(key="hi", title="", text=text, format="plain"),
         )
 
     assert await canned.page(tx, PROJECT, None, 10) == []
@@ -133,14 +133,14 @@ async def test_what_a_change_leaves_out_stays(
 ) -> None:
     before = await canned.create(tx, PROJECT, saying("Hi {{ name }}"))
     core.clock.advance(60)
-    after = await canned.update(tx, PROJECT, "hi", UpdateCannedBody(title="Greeting"))
+    after = await canned.update(tx, PROJECT, "hi", UpdateCannedAnswerBody(title="Greeting"))
 
     shown = canned.shown(after)
     assert await canned.get(tx, PROJECT, "hi") == after
     assert (shown.title, shown.text, shown.variables) == ("Greeting", "Hi {{ name }}", ["name"])
     assert after.updated_at_ms == before.updated_at_ms + 60_000
     for missing in (
-        canned.update(tx, PROJECT, "no", UpdateCannedBody()),
+        canned.update(tx, PROJECT, "no", UpdateCannedAnswerBody()),
         canned.delete(tx, PROJECT, "no"),
     ):
         with pytest.raises(NotFound):

@@ -12,9 +12,9 @@ from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
 from msgsvc_scheduling.dashboard.labels import in_words
 from msgsvc_scheduling.dashboard.waiting import RUNS, get
-from msgsvc_scheduling.models import Record, ScheduledBody, UpdateScheduledBody
+from msgsvc_scheduling.models import Record, ScheduleMessageBody, UpdateScheduledBody
 from msgsvc_scheduling.recurrence import Rule
-from msgsvc_scheduling.recurring import RecurringBody, UpdateRecurringBody
+from msgsvc_scheduling.recurring import CreateRecurringBody, UpdateRecurringBody
 from msgsvc_scheduling.service import Scheduling
 
 
@@ -86,7 +86,7 @@ async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Rende
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(query_form(page))}
     words, times, timezone, problem = "", [], "UTC", None
     try:
-        rule = scheduling.rule_of(validate(RecurringBody, body, languages=page.languages))
+        rule = scheduling.rule_of(validate(CreateRecurringBody, body, languages=page.languages))
         words, timezone = in_words(rule, page._), rule.timezone
         times = rule.upcoming(clock.now_ms(), RUNS)
     except ApiError as error:
@@ -100,10 +100,10 @@ async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
     form = page.form
     body = {**MessageForm(form).message(), **_receiver(form)}
     if form.text("kind") == "recurring":
-        wanted = validate(RecurringBody, body | _times(form), languages=page.languages)
+        wanted = validate(CreateRecurringBody, body | _times(form), languages=page.languages)
         record = await scheduling.create_recurring(page.tx, page.project_id, wanted)
     else:
-        wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
+        wanted_once = validate(ScheduleMessageBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
     return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("Scheduled."))

@@ -16,8 +16,8 @@ from msgsvc_devkit import MemoryCore, memory_core
 from msgsvc_devkit.contexts import JobInTest
 from msgsvc_devkit.core import PROJECT
 from msgsvc_scheduling.jobs import ScheduleJobs
-from msgsvc_scheduling.models import Due, Record, ScheduledBody, UpdateScheduledBody
-from msgsvc_scheduling.recurring import RecurringBody
+from msgsvc_scheduling.models import Due, Record, ScheduleMessageBody, UpdateScheduledBody
+from msgsvc_scheduling.recurring import CreateRecurringBody
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.sending import SOURCE
 from msgsvc_scheduling.service import Scheduling
@@ -36,7 +36,7 @@ async def schedule(
     """A message whose time is now; to one person, who is added if there is no such person."""
     if "template" not in fields:
         fields = {"text": "Hello", **fields}
-    body = ScheduledBody.model_validate(
+    body = ScheduleMessageBody.model_validate(
         {"send_at": to_rfc3339(core.clock.now_ms()), **to, **fields}
     )
     await with_people(core, to, project_id)
@@ -48,7 +48,7 @@ async def recur(core: MemoryCore, **fields: Any) -> Record:
     """An hourly message to Anna, whose first time is now."""
     await with_people(core, TO_ONE, PROJECT)
     starts_at = to_rfc3339(core.clock.now_ms() + 1000)
-    body = RecurringBody.model_validate(
+    body = CreateRecurringBody.model_validate(
         {"text": "Hello", "every": {"hours": 1}, "starts_at": starts_at, **TO_ONE, **fields}
     )
     async with core.db.transaction() as tx:
