@@ -85,7 +85,7 @@ class BillingAnswer(ResponseModel):
     )
 
 
-class EntryAnswer(ResponseModel):
+class LedgerEntryAnswer(ResponseModel):
     """An entry of the ledger: a charge for one operation."""
 
     entry_id: str = Field(
@@ -110,7 +110,7 @@ class EntryAnswer(ResponseModel):
     created_at: CreatedAt = Field(description="When it was charged.", examples=[examples.TIME])
 
     @classmethod
-    def of(cls, entry: Entry) -> "EntryAnswer":
+    def of(cls, entry: Entry) -> "LedgerEntryAnswer":
         return cls(
             entry_id=entry.entry_id,
             operation=entry.operation,
@@ -127,7 +127,7 @@ class EntryAnswer(ResponseModel):
 class LedgerEntryList(ResponseModel):
     """A page of the ledger, newest first."""
 
-    data: list[EntryAnswer] = Field(description="The entries of this page.")
+    data: list[LedgerEntryAnswer] = Field(description="The entries of this page.")
     next_cursor: NextCursor
 
 

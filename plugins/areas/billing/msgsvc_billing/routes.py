@@ -2,7 +2,7 @@
 
 from msgsvc_billing.answers import (
     BillingAnswer,
-    EntryAnswer,
+    LedgerEntryAnswer,
     LedgerEntryList,
     LedgerQuery,
     UsageDayAnswer,
@@ -52,7 +52,9 @@ async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) 
     page, following = query.cut(
         found, lambda entry: entry.entry_id, created_ms=lambda entry: entry.at_ms
     )
-    return LedgerEntryList(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
+    return LedgerEntryList(
+        data=[LedgerEntryAnswer.of(entry) for entry in page], next_cursor=following
+    )
 
 
 @router.get("/v1/billing/usage")
