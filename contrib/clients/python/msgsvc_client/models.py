@@ -2054,47 +2054,6 @@ class Enrollment(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry(Model):
-    """An entry of the ledger: a charge for one operation."""
-
-    #: The entry's id, in the order of time.
-    entry_id: str
-    #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
-    #: `ticket.reply`, `form.submission`, or an operation of another plugin.
-    operation: str
-    #: What it was done with, as the id of the message; each is charged once.
-    resource_id: str
-    #: How many of it were charged at once.
-    quantity: int
-    #: Credits by which the balance changed: `allowance` and `packs` together. Negative for a charge,
-    #: positive for a refund.
-    amount: int
-    #: Of these, credits of the month's allowance.
-    allowance: int
-    #: Of these, credits of packs.
-    packs: int
-    #: Credits of the price that there were not, in the grace period.
-    unpaid: int
-    #: When it was charged.
-    created_at: str
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Entry:
-        return cls(
-            entry_id=data["entry_id"],
-            operation=data["operation"],
-            resource_id=data["resource_id"],
-            quantity=data["quantity"],
-            amount=data["amount"],
-            allowance=data["allowance"],
-            packs=data["packs"],
-            unpaid=data["unpaid"],
-            created_at=data["created_at"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Event(Model):
     """An event."""
 
@@ -2724,6 +2683,47 @@ class ImportFinishedEventData(Model):
             must_start=data["must_start"],
             code=data.get("code"),
             error=data.get("error"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry(Model):
+    """An entry of the ledger: a charge for one operation."""
+
+    #: The entry's id, in the order of time.
+    entry_id: str
+    #: What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,
+    #: `ticket.reply`, `form.submission`, or an operation of another plugin.
+    operation: str
+    #: What it was done with, as the id of the message; each is charged once.
+    resource_id: str
+    #: How many of it were charged at once.
+    quantity: int
+    #: Credits by which the balance changed: `allowance` and `packs` together. Negative for a charge,
+    #: positive for a refund.
+    amount: int
+    #: Of these, credits of the month's allowance.
+    allowance: int
+    #: Of these, credits of packs.
+    packs: int
+    #: Credits of the price that there were not, in the grace period.
+    unpaid: int
+    #: When it was charged.
+    created_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LedgerEntry:
+        return cls(
+            entry_id=data["entry_id"],
+            operation=data["operation"],
+            resource_id=data["resource_id"],
+            quantity=data["quantity"],
+            amount=data["amount"],
+            allowance=data["allowance"],
+            packs=data["packs"],
+            unpaid=data["unpaid"],
+            created_at=data["created_at"],
             raw=data,
         )
 

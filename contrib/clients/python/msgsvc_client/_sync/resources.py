@@ -3170,7 +3170,7 @@ class BillingLedgerResource:
         operation: str | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
-    ) -> Paginator[models.Entry]:
+    ) -> Paginator[models.LedgerEntry]:
         """Lists the charges of this project, newest first, one entry per operation.
 
         Arguments:
@@ -3193,7 +3193,7 @@ class BillingLedgerResource:
                 "operation": operation,
             },
         )
-        decode = models.Entry.from_data
+        decode = models.LedgerEntry.from_data
         return Paginator(self._caller, call, decode)
 
 

@@ -52,12 +52,12 @@ import type {
   EditMessageBody,
   EnrollInDripBody,
   Enrollment,
-  Entry,
   File,
   Form,
   Gateway,
   GatewayMessage,
   GatewayUrl,
+  LedgerEntry,
   Link,
   LinkMemberBody,
   Member,
@@ -2637,13 +2637,13 @@ export class BillingLedgerResource extends Resource {
   list(
     query: ListLedgerQuery = {},
     options?: RequestOptions,
-  ): Paginator<Entry> {
+  ): Paginator<LedgerEntry> {
     const call = {
       method: "GET",
       path: "/v1/billing/ledger",
       query,
     };
-    return this.transport.list<Entry>(call, options);
+    return this.transport.list<LedgerEntry>(call, options);
   }
 }
 

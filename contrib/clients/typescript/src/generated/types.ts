@@ -1797,34 +1797,6 @@ export interface Enrollment {
   finished_at: string | null;
 }
 
-/** An entry of the ledger: a charge for one operation. */
-export interface Entry {
-  /** The entry's id, in the order of time. */
-  entry_id: string;
-  /**
-   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
-   * `form.submission`, or an operation of another plugin.
-   */
-  operation: string;
-  /** What it was done with, as the id of the message; each is charged once. */
-  resource_id: string;
-  /** How many of it were charged at once. */
-  quantity: number;
-  /**
-   * Credits by which the balance changed: `allowance` and `packs` together. Negative for a charge, positive
-   * for a refund.
-   */
-  amount: number;
-  /** Of these, credits of the month's allowance. */
-  allowance: number;
-  /** Of these, credits of packs. */
-  packs: number;
-  /** Credits of the price that there were not, in the grace period. */
-  unpaid: number;
-  /** When it was charged. */
-  created_at: string;
-}
-
 /** An event. */
 export interface Event {
   /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
@@ -2222,6 +2194,34 @@ export interface ImportFinishedEventData {
   code: "job_failed" | null;
   /** Why it `failed`, for people; null if it did not. */
   error: string | null;
+}
+
+/** An entry of the ledger: a charge for one operation. */
+export interface LedgerEntry {
+  /** The entry's id, in the order of time. */
+  entry_id: string;
+  /**
+   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
+   * `form.submission`, or an operation of another plugin.
+   */
+  operation: string;
+  /** What it was done with, as the id of the message; each is charged once. */
+  resource_id: string;
+  /** How many of it were charged at once. */
+  quantity: number;
+  /**
+   * Credits by which the balance changed: `allowance` and `packs` together. Negative for a charge, positive
+   * for a refund.
+   */
+  amount: number;
+  /** Of these, credits of the month's allowance. */
+  allowance: number;
+  /** Of these, credits of packs. */
+  packs: number;
+  /** Credits of the price that there were not, in the grace period. */
+  unpaid: number;
+  /** When it was charged. */
+  created_at: string;
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
