@@ -76,7 +76,7 @@ async def test_parameters_are_escaped_and_those_left_out_are_not_sent() -> None:
     await made.client.tags.delete("a/b?")
 
     assert made.transport.requests[0].url.endswith(
-        "/v1/subscribers?tag=a%26b&created_after=2026-03-01T09%3A30%3A00%2B00%3A00"
+        "/v1/subscribers?created_after=2026-03-01T09%3A30%3A00%2B00%3A00&tag=a%26b"
     )
     assert made.transport.requests[1].url.endswith("/v1/tags/a%2Fb%3F")
 

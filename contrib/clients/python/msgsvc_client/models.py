@@ -6741,6 +6741,21 @@ class Usage(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UsageByDay(Model):
+    """What was done in a time, by day and operation."""
+
+    #: The oldest day first, with an entry for each operation. Days without a charge are left out.
+    days: list[UsageDay]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> UsageByDay:
+        return cls(
+            days=[UsageDay.from_data(each) for each in data["days"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class UsageDay(Model):
     """What was done on a day of an operation."""
 
@@ -6761,21 +6776,6 @@ class UsageDay(Model):
             operation=data["operation"],
             quantity=data["quantity"],
             credits=data["credits"],
-            raw=data,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class UsageDayList(Model):
-    """The oldest day first; days on which nothing was paid for are left out."""
-
-    #: Usage by day and operation.
-    data: list[UsageDay]
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> UsageDayList:
-        return cls(
-            data=[UsageDay.from_data(each) for each in data["data"]],
             raw=data,
         )
 

@@ -179,10 +179,13 @@ class UsageDayAnswer(ResponseModel):
         )
 
 
-class UsageDayList(ResponseModel):
-    """The oldest day first; days on which nothing was paid for are left out."""
+class UsageByDayAnswer(ResponseModel):
+    """What was done in a time, by day and operation."""
 
-    data: list[UsageDayAnswer] = Field(description="Usage by day and operation.")
+    days: list[UsageDayAnswer] = Field(
+        description="The oldest day first, with an entry for each operation. Days without a charge are left"
+        " out."
+    )
 
 
 def day_text(day: int) -> str:

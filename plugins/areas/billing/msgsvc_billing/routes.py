@@ -5,8 +5,8 @@ from msgsvc_billing.answers import (
     LedgerEntryAnswer,
     LedgerEntryList,
     LedgerQuery,
+    UsageByDayAnswer,
     UsageDayAnswer,
-    UsageDayList,
     UsageQuery,
     billed,
     unbilled,
@@ -58,12 +58,12 @@ async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) 
 
 
 @router.get("/v1/billing/usage")
-async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> UsageDayList:
+async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> UsageByDayAnswer:
     """Shows the project's usage, by day and operation."""
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
-        return UsageDayList(data=[])
+        return UsageByDayAnswer(days=[])
     found = await statements.used_between(
         ctx.tx, account_id, ctx.project_id, query.created_after, query.created_before
     )
-    return UsageDayList(data=[UsageDayAnswer.of(usage) for usage in found])
+    return UsageByDayAnswer(days=[UsageDayAnswer.of(usage) for usage in found])

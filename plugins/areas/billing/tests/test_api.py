@@ -85,17 +85,17 @@ async def test_a_project_sees_its_own_lines_and_days_and_no_other_projects(
     assert late["resource_id"] == "ses_late"
     none = await client.get("/v1/billing/ledger", params={"operation": "otp.send"})
     assert none.json()["data"] == []
-    days = (await client.get("/v1/billing/usage")).json()["data"]
+    days = (await client.get("/v1/billing/usage")).json()["days"]
     assert [(one["day"], one["quantity"], one["credits"]) for one in days] == [
         ("2026-01-15", 3, 3),
         ("2026-01-16", 1, 1),
     ]
     today = (
         await client.get("/v1/billing/usage", params={"created_after": "2026-01-16T08:00:00Z"})
-    ).json()["data"]
+    ).json()["days"]
     before = (
         await client.get("/v1/billing/usage", params={"created_before": "2026-01-16T00:00:00Z"})
-    ).json()["data"]
+    ).json()["days"]
     assert [one["day"] for one in today] == ["2026-01-16"]
     assert [one["day"] for one in before] == ["2026-01-15"]
 
@@ -105,7 +105,7 @@ async def test_a_project_of_the_operator_is_not_billed(client: httpx2.AsyncClien
 
     assert (answer["plan"], answer["balance"], answer["status"]) == (None, None, "ok")
     assert (await client.get("/v1/billing/ledger")).json()["data"] == []
-    assert (await client.get("/v1/billing/usage")).json()["data"] == []
+    assert (await client.get("/v1/billing/usage")).json()["days"] == []
 
 
 async def test_lists_can_be_saved_where_the_plan_has_it(
@@ -140,7 +140,7 @@ async def test_messages_that_arrived_are_charged_where_they_have_a_price(
 
     state = await payer.state()
     assert state.used == 4
-    usage = (await tenant.client.get("/v1/billing/usage")).json()["data"]
+    usage = (await tenant.client.get("/v1/billing/usage")).json()["days"]
     assert usage[0]["operation"] == "message.sent"
     assert usage[0]["quantity"] == usage[0]["credits"] == 4
     assert await payer.is_even()

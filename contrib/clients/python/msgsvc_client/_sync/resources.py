@@ -3223,7 +3223,7 @@ class BillingResource:
         created_after: str | datetime | None = None,
         created_before: str | datetime | None = None,
         timeout_s: float | None = None,
-    ) -> models.UsageDayList:
+    ) -> models.UsageByDay:
         """Shows the project's usage, by day and operation.
 
         Arguments:
@@ -3239,7 +3239,7 @@ class BillingResource:
                 "created_before": created_before,
             },
         )
-        return self._caller.json(call, models.UsageDayList.from_data)
+        return self._caller.json(call, models.UsageByDay.from_data)
 
 
 class BroadcastsRecipientsResource:

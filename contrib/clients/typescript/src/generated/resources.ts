@@ -146,7 +146,7 @@ import type {
   UpdateTicketAgentBody,
   UpdateTicketBody,
   UpdateWebhookBody,
-  UsageDayList,
+  UsageByDay,
   VerifiedOtp,
   VerifiedSignIn,
   VerifyBody,
@@ -2677,13 +2677,13 @@ export class BillingResource extends Resource {
   getUsage(
     query: GetUsageQuery = {},
     options?: RequestOptions,
-  ): Promise<UsageDayList> {
+  ): Promise<UsageByDay> {
     const call = {
       method: "GET",
       path: "/v1/billing/usage",
       query,
     };
-    return this.transport.json<UsageDayList>(call, options);
+    return this.transport.json<UsageByDay>(call, options);
   }
 }
 

@@ -5633,6 +5633,12 @@ export interface Usage {
   credits: number;
 }
 
+/** What was done in a time, by day and operation. */
+export interface UsageByDay {
+  /** The oldest day first, with an entry for each operation. Days without a charge are left out. */
+  days: Array<UsageDay>;
+}
+
 /** What was done on a day of an operation. */
 export interface UsageDay {
   /** The day in UTC. */
@@ -5646,12 +5652,6 @@ export interface UsageDay {
   quantity: number;
   /** What it cost, in credits; 0 for what has no price. */
   credits: number;
-}
-
-/** The oldest day first; days on which nothing was paid for are left out. */
-export interface UsageDayList {
-  /** Usage by day and operation. */
-  data: Array<UsageDay>;
 }
 
 /** A phone number or an email address that the person has proven to be theirs. */
