@@ -6,9 +6,10 @@
     async def send(ctx: Context, body: SendBody) -> QueuedMessageAnswer:
         '''Queues a message to one subscriber.'''
 
-A handler's `body` and `query` are pydantic models, and `upload` is the file of a multipart/form-data
-request. Arguments with the name of a path parameter are that parameter, as text; the document takes
-description and example from an annotation, the one of the models' fields of that name:
+A handler's `body` and `query` are pydantic models. `upload` is the file of a multipart/form-data request, and
+`parts`, a `Query`, the model of its other parts. Arguments with the name of a path parameter are that
+parameter, as text; the document takes description and example from an annotation, the one of the models'
+fields of that name:
 
     MessageId = Annotated[str, Field(description="The message.", examples=["msg_032aJamqr6fEXIaCqDv5me"])]
 
@@ -247,6 +248,11 @@ class Endpoint:
         return "upload" in self.hints
 
     @cached_property
+    def parts(self) -> type[BaseModel] | None:
+        """The parts beside the file, in multipart/form-data."""
+        return self.hints.get("parts")
+
+    @cached_property
     def answer(self) -> type[BaseModel] | None:
         """The model of the response; None if it is not JSON, or has no body."""
         kind = self.hints.get("return")
@@ -258,7 +264,7 @@ class Endpoint:
 
     def bound(self, providers: Providers) -> "Endpoint":
         """The endpoint with its handler's objects filled in. Raises `NotProvided`."""
-        given = {"ctx", "body", "query", "upload", "prepared", *self.path_parameters}
+        given = {"ctx", "body", "query", "upload", "parts", "prepared", *self.path_parameters}
         # A copy that keeps what has been read from the types of the handler, unlike that of `replace`.
         bound = object.__new__(type(self))
         vars(bound).update(vars(self), call=providers.bind(self.handler, given))

@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 from python_multipart.multipart import parse_options_header
@@ -13,6 +14,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from msgsvc_core.api.body import check_encoding
+from msgsvc_core.api.json_input import is_storable
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFailed
 
@@ -21,6 +23,9 @@ UPLOAD_FIELD = "file"
 
 #: Maximum bytes of a request besides the file: boundaries, and the headers of its part.
 _FRAME_BYTES = 16 * 1024
+
+#: Maximum bytes of a part other than the file, and of its headers.
+_PART_BYTES = 16 * 1024
 
 #: Charsets of a form that are UTF-8.
 _UTF8 = frozenset({b"utf-8", b"utf8", b"us-ascii"})
@@ -31,27 +36,32 @@ _MAX_NAME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An uploaded file, deleted after the response; `filename` is the client's."""
+    """An uploaded file, deleted after the response; `filename` is the client's. `parts` are the texts of the
+    other parts, before and after the file."""
 
     file: IO[bytes]
     filename: str
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     async def fingerprint(self) -> bytes:
-        """A digest of the file and its name, independent of the multipart boundary."""
+        """A digest of all parts and of the file's name, independent of the multipart boundary."""
         self.file.seek(0)
         # The file may be on disk, and reading it would block the event loop.
         digest = await asyncio.to_thread(_digest, self.file)
         # The handler reads it from the beginning.
         self.file.seek(0)
-        return digest + self.filename.encode()
+        parts = json.dumps(sorted(self.parts.items())) if self.parts else ""
+        return digest + self.filename.encode() + parts.encode()
 
 
 @asynccontextmanager
-async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterator[Upload]:
-    """The only file of the request; a large one is stored on disk.
+async def read_upload(
+    request: Request, settings: MediaSettings, most_parts: int = 0
+) -> AsyncIterator[Upload]:
+    """The only file of the request, and up to `most_parts` other parts; a large file is stored on disk.
 
     Raises `UnsupportedMediaType` for a compressed body, `BadRequest` for one other than multipart/form-data,
-    `ValidationFailed` for another field or none, and `PayloadTooLarge` as soon as the body is known to exceed
+    `ValidationFailed` for no file or several, and `PayloadTooLarge` as soon as the body is known to exceed
     the limit.
     """
     check_encoding(request)
@@ -60,8 +70,14 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
         raise BadRequest("must be multipart/form-data", field="Content-Type")
     check_charset(request)
     limit = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
-    stream = _limited(request, limit + _FRAME_BYTES, limit)
-    parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=0)
+    frame = _FRAME_BYTES + most_parts * 2 * _PART_BYTES
+    parser = MultiPartParser(
+        request.headers,
+        _limited(request, limit + frame, limit),
+        max_files=1,
+        max_fields=most_parts,
+        max_part_size=_PART_BYTES,
+    )
     try:
         form = await parser.parse()
     except MultiPartException as error:
@@ -70,15 +86,19 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
         raise BadRequest("the body ended early") from None
     try:
         file = form.get(UPLOAD_FIELD)
-        if not isinstance(file, UploadFile) or len(form) != 1:
+        parts = {name: text for name, text in form.multi_items() if isinstance(text, str)}
+        if not isinstance(file, UploadFile) or len(parts) + 1 != len(form.multi_items()):
             raise ValidationFailed(
-                "send one file under this name, and nothing else", field=UPLOAD_FIELD
+                "send one file under this name, and each other part once", field=UPLOAD_FIELD
             )
+        for name, text in parts.items():
+            if not is_storable(name + text):
+                raise ValidationFailed("a text holds NUL or invalid UTF-8", field="body")
         if len(file.filename or "") > _MAX_NAME:
             raise ValidationFailed(
                 "its name is longer than {limit} characters", field=UPLOAD_FIELD, limit=_MAX_NAME
             )
-        yield Upload(file.file, _storable(file.filename or ""))
+        yield Upload(file.file, _storable(file.filename or ""), parts)
     finally:
         await form.close()
 

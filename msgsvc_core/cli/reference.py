@@ -112,6 +112,8 @@ def _endpoints(service: Service) -> Iterator[str]:
             yield from _fields("Body", endpoint.body, _json)
         if endpoint.query:
             yield from _fields("Query", endpoint.query, _in_url)
+        if endpoint.parts:
+            yield from _fields("Part", endpoint.parts, _in_url)
         if endpoint.answer:
             yield f"Response {endpoint.status}: {_names(endpoint.answer)}"
             yield ""

@@ -18,7 +18,7 @@ FileStatus = Literal["pending", "ready", "failed"]
 ShownFileStatus = Literal["queued", "ready", "failed"]
 
 
-class UploadQuery(Query):
+class FileParts(Query):
     """What the file is sent as."""
 
     type: Literal["document"] | None = Field(

@@ -5,7 +5,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.uploads import Upload
 from msgsvc_core.db import Database
-from msgsvc_core.files.models import FileAnswer, FileId, StoredFile, UploadQuery
+from msgsvc_core.files.models import FileAnswer, FileId, FileParts, StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import FILE_TYPES, stream
 from msgsvc_core.kernel.errors import Conflict, NotFound
@@ -19,11 +19,11 @@ router = Router(
 
 
 @router.post("/v1/files", status=201)
-async def upload_file(ctx: Context, upload: Upload, query: UploadQuery, files: Files) -> FileAnswer:
+async def upload_file(ctx: Context, upload: Upload, parts: FileParts, files: Files) -> FileAnswer:
     """Stores a file, sent as the field `file` of multipart/form-data.
 
     Its type is detected from its content: an image, a video, or otherwise a document. Beyond the size of its
-    type it is refused with 413; an image that is too large for one can be sent as a document, with
+    type it is refused with 413; an image that is too large for one can be sent as a document, with the part
     `type=document`. Use its `url` as the `media.url` of a message. An unreferenced file is deleted after
     `media.loose_hours`.
     """
@@ -32,7 +32,7 @@ async def upload_file(ctx: Context, upload: Upload, query: UploadQuery, files: F
         ctx.project_id,
         filename=upload.filename,
         content=upload.file,
-        declared_type=query.type,
+        declared_type=parts.type,
         large_images="refused",
     )
     return _answer(files, file)

@@ -149,8 +149,13 @@ class EndpointDispatcher:
                 else None
             )
         if endpoint.takes_upload:
-            async with read_upload(request, self._media_settings) as upload:
+            parts = endpoint.parts
+            most = 0 if parts is None else len(parts.model_fields)
+            async with read_upload(request, self._media_settings, most) as upload:
                 arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
+                if parts is not None:
+                    given = validate(parts, upload.parts, languages=self._languages)
+                    arguments["parts"] = given
                 if key is not None:
                     raw = await upload.fingerprint()
                     return await self._run_once(call, arguments, key, raw)

@@ -456,6 +456,8 @@ class Place:
             body = NAMING_BODIES[self.key](it, own)
         if self.where == "query":
             request["params"] = {self.name: it}
+        if self.where == "part":
+            request["data"] = {self.name: it}
         if self.endpoint.name in UPLOADS:
             request["files"] = UPLOADS[self.endpoint.name]
         return request if body is None else {**request, "json": body}
@@ -478,7 +480,8 @@ def _places_of(endpoint: Endpoint) -> Iterator[Place]:
     for name, kind in zip(endpoint.path_parameters, kinds_in(endpoint.path), strict=True):
         if kind not in LABELS:
             yield Place(endpoint, "path", name, kind)
-    for where, model in (("query", endpoint.query), ("body", endpoint.body)):
+    models = (("query", endpoint.query), ("part", endpoint.parts), ("body", endpoint.body))
+    for where, model in models:
         if model is None:
             continue
         schema = model.model_json_schema()

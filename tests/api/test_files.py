@@ -70,11 +70,63 @@ async def test_an_image_that_is_too_large_for_one_is_a_document_if_the_request_s
     large = PNG + bytes(700_000)
     refused = await upload(client, "large.png", large)
     taken = await client.post(
-        "/v1/files?type=document", files={"file": ("large.png", large, "image/png")}
+        "/v1/files",
+        data={"type": "document"},
+        files={"file": ("large.png", large, "image/png")},
     )
 
     assert "an image may have 600000 bytes" in refused.json()["error"]
     assert (taken.status_code, taken.json()["type"]) == (201, "document")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_parts_stand_before_the_file_or_after_it(
+    client: httpx2.AsyncClient, is_first: bool
+) -> None:
+    option = part("type", b"document")
+    file = part('file"; filename="cat.png', PNG)
+    answer = await posted(client, *((option, file) if is_first else (file, option)))
+
+    assert (answer.status_code, answer.json()["type"]) == (201, "document")
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ([("type", b"picture")], "type: "),
+        ([("kind", b"document")], "kind: "),
+        ([("type", b"document"), ("type", b"document")], "body: "),
+        ([("type", b"d" * 20_000)], "body: "),
+        ([("type", b"\0")], "body: "),
+    ],
+)
+async def test_a_part_that_does_not_fit_is_refused(
+    client: httpx2.AsyncClient,
+    check_error: CheckError,
+    parts: list[tuple[str, bytes]],
+    named: str,
+) -> None:
+    answer = await posted(
+        client, *(part(name, text) for name, text in parts), part('file"; filename="cat.png', PNG)
+    )
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith(named)
+
+
+def part(name: str, content: bytes) -> bytes:
+    return b'--b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (
+        name.encode(),
+        content,
+    )
+
+
+async def posted(client: httpx2.AsyncClient, *parts: bytes) -> httpx2.Response:
+    return await client.post(
+        "/v1/files",
+        content=b"".join(parts) + b"--b--\r\n",
+        headers={"Content-Type": "multipart/form-data; boundary=b"},
+    )
 
 
 async def test_a_page_is_saved_and_never_shown(client: httpx2.AsyncClient) -> None:
@@ -119,7 +171,7 @@ async def test_what_is_no_fit_file_is_refused(
         ({"content": b"x", "headers": {"Content-Type": "multipart/form-data"}}, "bad_request"),
         ({"files": {"other": ("a.png", PNG)}}, "validation_failed"),
         ({"files": [("file", ("a", PNG)), ("file", ("b", PNG))]}, "bad_request"),
-        ({"files": {"file": ("a.png", PNG)}, "data": {"name": "b"}}, "bad_request"),
+        ({"files": {"file": ("a.png", PNG)}, "data": {"name": "b"}}, "validation_failed"),
         ({"files": {"file": ("x" * 2000, PNG)}}, "validation_failed"),
     ],
 )

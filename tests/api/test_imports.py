@@ -16,7 +16,7 @@ from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.imports import PeopleImports
-from msgsvc_core.subscribers.imports.models import ImportQuery, ImportRow
+from msgsvc_core.subscribers.imports.models import ImportParts, ImportRow
 from msgsvc_core.subscribers.imports.parsing import PeopleFile
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import Tenant
@@ -46,7 +46,7 @@ async def upload(
     given = {"channel": "messenger_a", **params}
     return await client.post(
         PATH,
-        params={name: value for name, value in given.items() if value is not None},
+        data={name: value for name, value in given.items() if value is not None},
         files={"file": ("people.csv", raw, "text/csv")},
     )
 
@@ -232,7 +232,7 @@ async def test_an_idempotency_key_is_bound_to_the_parameters_too(
     async def post(**params: str) -> httpx2.Response:
         return await client.post(
             PATH,
-            params={"channel": "messenger_a", **params},
+            data={"channel": "messenger_a", **params},
             files={"file": ("people.csv", b"address\nann@example.com\n", "text/csv")},
             headers={"Idempotency-Key": "the-same-key"},
         )
@@ -368,7 +368,7 @@ async def test_a_file_that_is_too_large_is_refused(
 async def test_one_import_runs_at_a_time_and_can_be_cancelled(
     service: Service, client: httpx2.AsyncClient, tenant: Tenant, check_error: CheckError
 ) -> None:
-    project_id, query = tenant.project.project_id, ImportQuery(channel="messenger_a")
+    project_id, query = tenant.project.project_id, ImportParts(channel="messenger_a")
     imports = service.get(PeopleImports)
     one = await imports.prepare(project_id, b"address\nann@example.com\n", query)
     other = await imports.prepare(project_id, b"address\nben@example.com\n", query)
@@ -393,7 +393,7 @@ async def test_nothing_of_a_file_is_readable_in_the_database_and_nothing_stays(
     service: Service, tenant: Tenant, clock: FakeClock
 ) -> None:
     content = b"address,permissions\nann@example.com,secret-word\n"
-    query, project_id = ImportQuery(channel="messenger_a"), tenant.project.project_id
+    query, project_id = ImportParts(channel="messenger_a"), tenant.project.project_id
     prepared = await service.get(PeopleImports).prepare(project_id, content, query)
     async with service.db.transaction() as tx:
         await service.get(PeopleImports).start(tx, prepared)
@@ -415,7 +415,7 @@ async def test_nothing_of_a_file_is_readable_in_the_database_and_nothing_stays(
 
 
 async def test_an_import_is_gone_with_its_project(service: Service, tenant: Tenant) -> None:
-    project_id, query = tenant.project.project_id, ImportQuery(channel="messenger_a")
+    project_id, query = tenant.project.project_id, ImportParts(channel="messenger_a")
     content = b"address\nann@example.com\n"
     prepared = await service.get(PeopleImports).prepare(project_id, content, query)
     async with service.db.transaction() as tx:
@@ -519,7 +519,7 @@ async def test_the_end_of_an_import_is_told_once_with_its_counts(
     content = "address\nann@example.com\nben@example.com\nnobody\n"
     tried = await imported(service, client, content, dry_run=True)
     done = await imported(service, client, content)
-    query = ImportQuery(channel="messenger_a")
+    query = ImportParts(channel="messenger_a")
     prepared = await service.get(PeopleImports).prepare(
         tenant.project.project_id, content.encode(), query
     )
@@ -579,11 +579,11 @@ async def test_a_repeated_request_gets_the_answer_of_the_first(
 ) -> None:
     files = {"file": ("people.csv", b"address\nann@example.com\n", "text/csv")}
     headers = {"Idempotency-Key": "import-one"}
-    url = f"{PATH}?channel=messenger_a"
-    first = await client.post(url, files=files, headers=headers)
+    channel = {"channel": "messenger_a"}
+    first = await client.post(PATH, data=channel, files=files, headers=headers)
     # The file would be refused now.
     service.get(PeopleImports).most_bytes = 10
-    second = await client.post(url, files=files, headers=headers)
+    second = await client.post(PATH, data=channel, files=files, headers=headers)
     await settled(service)
 
     assert (first.status_code, second.status_code) == (202, 202)

@@ -185,7 +185,7 @@ class Method:
     query: tuple[Field, ...]
     #: The model of a JSON body; its fields are the arguments of the method.
     body: Model | None
-    #: Whether the body is one file, in multipart/form-data under `upload_field`.
+    #: Whether the body is multipart/form-data: a file under `upload_field`, and the parts in `query`.
     takes_file: bool
     upload_field: str
     status: int
@@ -378,6 +378,8 @@ class Contract:
             self._parameter(each, operation_id) for each in parameters if each["in"] == "query"
         )
         body, upload_field = self._body(operation)
+        if upload_field:
+            query += self._parts(operation, upload_field)
         status, answer, media_type = self._answer(operation)
         method = Method(
             operation_id=operation_id,
@@ -401,6 +403,15 @@ class Contract:
         )
         _check_arguments(method)
         return method
+
+    def _parts(self, operation: Mapping[str, Any], upload_field: str) -> tuple[Field, ...]:
+        """The parts beside the file. Their arguments are those of a query, and go into the body."""
+        schema = self.resolved(operation["requestBody"]["content"]["multipart/form-data"]["schema"])
+        return tuple(
+            self._parameter({"name": name, "schema": each}, operation["operationId"])
+            for name, each in schema["properties"].items()
+            if name != upload_field
+        )
 
     def _parameter(self, parameter: Mapping[str, Any], operation_id: str) -> Field:
         schema = parameter["schema"]
@@ -430,7 +441,7 @@ class Contract:
         content = operation.get("requestBody", {}).get("content", {})
         if "multipart/form-data" in content:
             schema = self.resolved(content["multipart/form-data"]["schema"])
-            (name,) = schema["properties"]
+            (name,) = schema["required"]
             return None, name
         if not content:
             return None, ""

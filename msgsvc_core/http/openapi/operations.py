@@ -19,7 +19,7 @@ from msgsvc_core.kernel.errors import ApiError
 _JSON = "application/json"
 
 #: The body of an endpoint that takes a file.
-_UPLOAD = {
+_UPLOAD: dict[str, Any] = {
     "type": "object",
     "properties": {
         UPLOAD_FIELD: {
@@ -78,7 +78,7 @@ class Operations:
         if endpoint.takes_upload:
             operation["requestBody"] = {
                 "required": True,
-                "content": {"multipart/form-data": {"schema": _UPLOAD, "example": _UPLOADED}},
+                "content": {"multipart/form-data": self._upload(endpoint.parts)},
             }
         if endpoint.public:
             operation["security"] = []
@@ -87,6 +87,15 @@ class Operations:
     def _content(self, model: type[BaseModel]) -> dict[str, Any]:
         schema = self._references[model]
         return {"schema": schema, "example": self._examples.of(schema)}
+
+    def _upload(self, parts: type[BaseModel] | None) -> dict[str, Any]:
+        """A file and the other parts, which are texts."""
+        if parts is None:
+            return {"schema": _UPLOAD, "example": _UPLOADED}
+        model = self._schemas[self._references[parts]["$ref"].rpartition("/")[2]]
+        others = {name: without_null(each) for name, each in model["properties"].items()}
+        schema = {**_UPLOAD, "properties": {**_UPLOAD["properties"], **others}}
+        return {"schema": schema, "example": _UPLOADED}
 
     def _parameters(self, endpoint: Endpoint) -> list[dict[str, Any]]:
         parameters = [

@@ -81,6 +81,8 @@ def schemas_of(
             modes[endpoint.body] = "validation"
         if endpoint.query:
             modes[endpoint.query] = "validation"
+        if endpoint.parts:
+            modes[endpoint.parts] = "validation"
         if endpoint.answer:
             modes[endpoint.answer] = "serialization"
     by_model, document = models_json_schema(

@@ -114,7 +114,7 @@ class PreparedImport:
     slices: tuple[tuple[int, str], ...]
 
 
-class ImportQuery(Query):
+class ImportParts(Query):
     """How the file is read."""
 
     channel: str | None = Field(

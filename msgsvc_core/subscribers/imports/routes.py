@@ -13,7 +13,7 @@ from msgsvc_core.kernel.csv import lines
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.subscribers.imports.models import (
     ImportId,
-    ImportQuery,
+    ImportParts,
     PeopleImportAnswer,
     PeopleImportList,
     PreparedImport,
@@ -26,11 +26,11 @@ EXAMPLE = lines([REPORT_COLUMNS, ("7", "refused", "address: must be an email add
 
 
 async def read_people_file(
-    ctx: Context, upload: Upload, query: ImportQuery, imports: PeopleImports
+    ctx: Context, upload: Upload, parts: ImportParts, imports: PeopleImports
 ) -> PreparedImport:
     # One byte more shows that it is too large.
     content = await asyncio.to_thread(upload.file.read, imports.most_bytes + 1)
-    return await imports.prepare(ctx.project_id, content, query)
+    return await imports.prepare(ctx.project_id, content, parts)
 
 
 @router.post(
@@ -43,7 +43,7 @@ async def read_people_file(
 async def start_people_import(
     ctx: Context, prepared: PreparedImport, imports: PeopleImports
 ) -> PeopleImportAnswer:
-    """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
+    """Imports people from a CSV file, the part `file` of multipart/form-data. Options are other parts.
 
     Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`, `channel`,
     `first_name`, `language`, `tags`, `permissions`, `attributes` (JSON), `consent`. People who are known get

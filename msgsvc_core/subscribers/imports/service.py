@@ -25,7 +25,7 @@ from msgsvc_core.subscribers.imports.models import (
     ImportFinished,
     ImportNote,
     ImportOptions,
-    ImportQuery,
+    ImportParts,
     ImportRow,
     PeopleImport,
     PreparedImport,
@@ -109,7 +109,7 @@ class PeopleImports:
     def spec(self) -> JobSpec:
         return JobSpec(JOB, self.run, on_dead=self._give_up)
 
-    async def prepare(self, project_id: str, content: bytes, query: ImportQuery) -> PreparedImport:
+    async def prepare(self, project_id: str, content: bytes, query: ImportParts) -> PreparedImport:
         """Reads and checks a file, before and outside the transaction of `start`: a large one takes seconds.
 
         Raises `ValidationFailed` for one that can't be read, and `PayloadTooLarge`.
@@ -225,7 +225,7 @@ class PeopleImports:
         return True
 
     def _prepared(
-        self, project_id: str, content: bytes, mapping: Mapping[str, str], query: ImportQuery
+        self, project_id: str, content: bytes, mapping: Mapping[str, str], query: ImportParts
     ) -> PreparedImport:
         file = PeopleFile(content, mapping, most=self._most_rows)
         import_id, total = new_id("imp"), 0

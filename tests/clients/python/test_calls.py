@@ -145,13 +145,15 @@ async def test_an_upload_is_repeated_byte_for_byte() -> None:
     file |= {"url": None, "url_expires_at": None, "created_at": "2026-03-01T09:30:00.000Z"}
     made = stage(ConnectionBroken("reset"), Answer(201, file))
 
-    uploaded = await made.client.files.upload(b"\x89PN", filename='ä "b\\c".png')
+    uploaded = await made.client.files.upload(b"\x89PN", filename='ä "b\\c".png', type="document")
 
     first, second = made.transport.requests
     assert uploaded.file_id == "fil_1"
     assert first.content == second.content
     assert first.headers["Content-Type"] == second.headers["Content-Type"]
     assert 'filename="ä _b_c_.png"'.encode() in (first.content or b"")
+    assert b'form-data; name="type"\r\n\r\ndocument\r\n--' in (first.content or b"")
+    assert first.url.endswith("/v1/files")
 
 
 async def test_waits_double_up_to_their_limit() -> None:

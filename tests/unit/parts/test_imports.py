@@ -4,7 +4,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import PayloadTooLarge, ValidationFailed
 from msgsvc_core.subscribers.imports import PeopleImports
-from msgsvc_core.subscribers.imports.models import ImportQuery
+from msgsvc_core.subscribers.imports.models import ImportParts
 from msgsvc_core.subscribers.imports.parsing import (
     MOST_BROKEN,
     NOT_UTF_8,
@@ -20,9 +20,9 @@ async def test_a_file_that_is_too_large_and_an_unknown_channel_are_refused() -> 
     async with memory_core(limits={"import_bytes": 1024}) as core:
         imports = core.service.get(PeopleImports)
         with pytest.raises(PayloadTooLarge):
-            await imports.prepare(PROJECT, b"a" * 1025, ImportQuery())
+            await imports.prepare(PROJECT, b"a" * 1025, ImportParts())
         with pytest.raises(ValidationFailed):
-            await imports.prepare(PROJECT, b"address\na", ImportQuery(channel="fax"))
+            await imports.prepare(PROJECT, b"address\na", ImportParts(channel="fax"))
 
 
 def test_rows_keep_the_lines_that_they_have_in_the_file() -> None:

@@ -107,12 +107,23 @@ def rfc3339(moment: datetime) -> str:
 
 
 def multipart(
-    field_name: str, content: bytes, filename: str, content_type: str, boundary: str
+    field_name: str,
+    content: bytes,
+    filename: str,
+    content_type: str,
+    boundary: str,
+    parts: Mapping[str, object],
 ) -> bytes:
-    """A body of multipart/form-data with one file, made once, so that a repeated request is the same."""
+    """A body of multipart/form-data with the parts that are not None, and one file. It is made once, so that
+    a repeated request is the same."""
     name = re.sub(r"[\r\n\"\\]", "_", filename)
+    before = "".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{part}"\r\n\r\n{_query_value(value)}\r\n'
+        for part, value in parts.items()
+        if value is not None
+    )
     head = (
-        f"--{boundary}\r\n"
+        f"{before}--{boundary}\r\n"
         f'Content-Disposition: form-data; name="{field_name}"; filename="{name}"\r\n'
         f"Content-Type: {content_type}\r\n\r\n"
     )

@@ -18,9 +18,9 @@ export interface UploadOptions extends PostOptions {
   filename?: string | undefined;
 }
 
-/** The part of a multipart body. */
-export async function filePart(field: string, content: FileContent, options?: UploadOptions) {
+/** The file of a multipart body, and its other parts. */
+export async function filePart(field: string, content: FileContent, options?: UploadOptions, parts?: object) {
   const blob = content instanceof Blob ? content : await new Response(content).blob();
   const named = typeof File !== "undefined" && content instanceof File ? content.name : "";
-  return { field, content: blob, name: options?.filename ?? (named || "file") };
+  return { field, content: blob, name: options?.filename ?? (named || "file"), parts };
 }

@@ -35,6 +35,14 @@ export interface PostOptions extends RequestOptions {
 
 export type QueryValue = string | number | boolean | null | undefined;
 
+/** A file that is sent as multipart/form-data, with texts as other parts. */
+interface FileBody {
+  readonly field: string;
+  readonly content: Blob;
+  readonly name: string;
+  readonly parts?: object | undefined;
+}
+
 /** One operation with its arguments, as the generated methods describe it. */
 export interface Call {
   readonly method: string;
@@ -43,7 +51,7 @@ export interface Call {
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Sent as multipart/form-data. */
-  readonly file?: { readonly field: string; readonly content: Blob; readonly name: string } | undefined;
+  readonly file?: FileBody | undefined;
   /** Whether the operation takes an idempotency key. */
   readonly keyed?: boolean | undefined;
   /** Fields of the answer that are not shown when it is printed. */
@@ -404,12 +412,15 @@ function randomKey(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function multipart(file: { field: string; content: Blob; name: string }): { body: Blob; type: string } {
+function multipart(file: FileBody): { body: Blob; type: string } {
   const boundary = `msgsvc-${randomKey()}`;
   // Not encoded: receivers don't agree on how such a name is to be read.
   const name = file.name.replace(/["\\\r\n]/g, "_");
+  const parts = Object.entries(file.parts ?? {})
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([part, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${part}"\r\n\r\n${String(value)}\r\n`);
   const head =
-    `--${boundary}\r\nContent-Disposition: form-data; name="${file.field}"; filename="${name}"\r\n` +
+    `${parts.join("")}--${boundary}\r\nContent-Disposition: form-data; name="${file.field}"; filename="${name}"\r\n` +
     `Content-Type: ${file.content.type || "application/octet-stream"}\r\n\r\n`;
   return {
     body: new Blob([head, file.content, `\r\n--${boundary}--\r\n`]),

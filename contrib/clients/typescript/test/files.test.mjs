@@ -42,6 +42,17 @@ test("a File brings its name and type", async () => {
   ]);
 });
 
+test("options of an upload are parts before the file", async () => {
+  const { client, service } = clientOf([STORED()]);
+
+  await client.files.upload("Hello", { type: "document" });
+
+  const [request] = service.requests;
+  const body = await new Response(request.body).text();
+  assert.match(body, /form-data; name="type"\r\n\r\ndocument\r\n--/);
+  assert.equal(new URL(request.url).search, "");
+});
+
 test("a repeated upload sends the same bytes under the same key", async () => {
   const { client, service } = clientOf([refusal(503, "unavailable"), STORED()]);
 

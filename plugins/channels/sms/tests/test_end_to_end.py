@@ -244,7 +244,7 @@ async def test_numbers_are_taken_as_people_write_them(
     )
     file = f"address\n{typed}\n"
     started = await client.post(
-        "/v1/people/imports", params={"channel": "sms"}, files={"file": ("people.csv", file)}
+        "/v1/people/imports", data={"channel": "sms"}, files={"file": ("people.csv", file)}
     )
     path = f"/v1/people/imports/{started.json()['import_id']}"
 

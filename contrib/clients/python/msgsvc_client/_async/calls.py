@@ -58,10 +58,17 @@ class Call:
         headers = {**self.headers, "Content-Type": "application/json"}
         return replace(self, headers=headers, content=json_body(fields))
 
-    def with_file(self, field_name: str, content: bytes, filename: str, kind: str) -> Call:
+    def with_file(
+        self,
+        field_name: str,
+        content: bytes,
+        filename: str,
+        kind: str,
+        parts: Mapping[str, object] | None = None,
+    ) -> Call:
         boundary = f"msgsvc-{secrets.token_hex(16)}"
         headers = {**self.headers, "Content-Type": f"multipart/form-data; boundary={boundary}"}
-        body = multipart(field_name, content, filename, kind, boundary)
+        body = multipart(field_name, content, filename, kind, boundary, parts or {})
         return replace(self, headers=headers, content=body)
 
     def with_key(self, idempotency_key: str | None) -> Call:

@@ -1648,7 +1648,8 @@ class PeopleResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.PeopleImport:
-        """Imports people from a CSV file, sent as the field `file` of multipart/form-data.
+        """Imports people from a CSV file, the part `file` of multipart/form-data. Options are other
+        parts.
 
         Columns: `address` (an email address, a phone number, or the id of a chat), `external_id`,
         `channel`,
@@ -1673,17 +1674,17 @@ class PeopleResource:
             "POST",
             "/v1/people/imports",
             timeout_s=timeout_s,
-            query={
-                "channel": channel,
-                "consent": consent,
-                "same_bot": same_bot,
-                "mapping": mapping,
-                "dry_run": dry_run,
-            },
         )
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
-        call = call.with_file("file", data, filename, content_type)
+        parts = {
+            "channel": channel,
+            "consent": consent,
+            "same_bot": same_bot,
+            "mapping": mapping,
+            "dry_run": dry_run,
+        }
+        call = call.with_file("file", data, filename, content_type, parts)
         return self._caller.json(call, models.PeopleImport.from_data)
 
     def list_imports(
@@ -2471,6 +2472,7 @@ class FilesResource:
         Its type is detected from its content: an image, a video, or otherwise a document. Beyond the
         size of its
         type it is refused with 413; an image that is too large for one can be sent as a document, with
+        the part
         `type=document`. Use its `url` as the `media.url` of a message. An unreferenced file is deleted
         after
         `media.loose_hours`.
@@ -2485,13 +2487,13 @@ class FilesResource:
             "POST",
             "/v1/files",
             timeout_s=timeout_s,
-            query={
-                "type": type,
-            },
         )
         call = call.with_key(idempotency_key)
         data = content if isinstance(content, bytes) else content.read()
-        call = call.with_file("file", data, filename, content_type)
+        parts = {
+            "type": type,
+        }
+        call = call.with_file("file", data, filename, content_type, parts)
         return self._caller.json(call, models.File.from_data)
 
     def get(

@@ -1798,8 +1798,7 @@ export class PeopleResource extends Resource {
     const call = {
       method: "POST",
       path: "/v1/people/imports",
-      query,
-      file: await filePart("file", file, options),
+      file: await filePart("file", file, options, query),
       keyed: true,
     };
     return this.transport.json<PeopleImport>(call, options);
@@ -2230,7 +2229,7 @@ export class RoutesResource extends Resource {
 export class FilesResource extends Resource {
   /**
    * Its type is detected from its content: an image, a video, or otherwise a document. Beyond the size of its
-   * type it is refused with 413; an image that is too large for one can be sent as a document, with
+   * type it is refused with 413; an image that is too large for one can be sent as a document, with the part
    * `type=document`. Use its `url` as the `media.url` of a message. An unreferenced file is deleted after
    * `media.loose_hours`.
    *
@@ -2245,8 +2244,7 @@ export class FilesResource extends Resource {
     const call = {
       method: "POST",
       path: "/v1/files",
-      query,
-      file: await filePart("file", file, options),
+      file: await filePart("file", file, options, query),
       keyed: true,
     };
     return this.transport.json<File>(call, options);

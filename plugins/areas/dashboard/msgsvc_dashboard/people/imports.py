@@ -10,7 +10,7 @@ from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.imports import PeopleImports
-from msgsvc_core.subscribers.imports.models import ImportQuery
+from msgsvc_core.subscribers.imports.models import ImportParts
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.people import labels
 from msgsvc_dashboard.people.declared import subscriber_pages as pages
@@ -58,7 +58,7 @@ async def start_import(
         "mapping": form.text("mapping").strip() or None,
         "dry_run": form.checked("dry_run"),
     }
-    query = validate(ImportQuery, given)
+    query = validate(ImportParts, given)
     file = form.file("file")
     if file is None:
         raise ValidationFailed("choose a file", field="file")
