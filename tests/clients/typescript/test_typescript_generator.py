@@ -73,9 +73,9 @@ def test_a_secret_in_an_answer_is_named_and_a_hidden_one_is_refused(
     assert '      secrets: ["secret"],\n' in generated(document, "resources.ts")
     changed = copy.deepcopy(document)
     schemas = changed["components"]["schemas"]
-    schemas["Tag"]["properties"]["secret"] = {"type": "string"}
+    schemas["ProjectTag"]["properties"]["secret"] = {"type": "string"}
 
-    with pytest.raises(ContractError, match=r"list_tags: shows Tag\.secret"):
+    with pytest.raises(ContractError, match=r"list_tags: shows ProjectTag\.secret"):
         generate(Contract(changed))
 
 
