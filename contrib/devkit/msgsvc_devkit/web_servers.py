@@ -9,11 +9,18 @@ SHUTDOWN_S = 0.01
 
 
 async def stop(runner: web.AppRunner | web.ServerRunner) -> None:
-    """Closes the port and every connection, also one that was accepted while the port closed: else its loop
-    could end before it is closed."""
+    """Closes the port and every connection, also one that is accepted while the port closes: aiohttp forgets
+    such a one when it is done with the others, and nobody would close it."""
     server = runner.server
+    if server is not None:
+        server.connection_made = _refuse  # type: ignore[assignment,method-assign]
     await runner.cleanup()
+    # What was accepted last is connected in the next round of the loop.
     for _ in range(2):
         await asyncio.sleep(0)
-        if server is not None:
-            await server.shutdown(SHUTDOWN_S)
+    if server is not None:
+        await server.shutdown(SHUTDOWN_S)
+
+
+def _refuse(_handler: object, transport: asyncio.Transport) -> None:
+    transport.close()

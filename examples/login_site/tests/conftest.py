@@ -19,6 +19,7 @@ from aiohttp import web
 from examples.login_site.tests.browser import Browser, new_http
 from examples.login_site.tests.fake_service import API_KEY, SECRET, FakeService
 from msgsvc_devkit.deadlines import patient
+from msgsvc_devkit.web_servers import stop
 from tests.ports import free_ports
 
 APP = Path(__file__).parents[1] / "app.py"
@@ -32,7 +33,7 @@ async def service() -> AsyncIterator[tuple[FakeService, str]]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
     yield fake, f"http://{host}:{port}"
-    await runner.cleanup()
+    await stop(runner)
 
 
 @pytest_asyncio.fixture(scope="module")
