@@ -86,7 +86,9 @@ class Service(NamedParts):
         self.settings = settings
         self.clock = clock or SystemClock()
         self._tracing = tracing or _tracing_by(settings)
-        self.plugins = load_plugins(settings.loaded_plugins, extra_plugins)
+        self.plugins = load_plugins(
+            settings.loaded_plugins, extra_plugins, folder=settings.plugins_dir
+        )
         self._sections = read_sections(settings, self.plugins.hook.register_settings())
         self.db = database or Database(
             settings.database_url,

@@ -12,7 +12,7 @@ from msgsvc_core.config.defaults import default_plugins
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
-from msgsvc_core.plugins.loading import load_plugins
+from msgsvc_core.plugins.loading import load_plugin_file, load_plugins, plugin_files
 
 #: Minimum of distinct characters: a random key of 32 hex digits almost always has more.
 MIN_DIFFERENT_CHARACTERS = 8
@@ -123,6 +123,10 @@ def check_with_plugins(settings: Settings) -> Iterator[Finding]:
         with suppress(PluginError):
             hook = load_plugins([name]).hook
             yield from flatten(hook.review_settings(settings=settings))
+    for name, path in plugin_files(settings.plugins_dir).items():
+        with suppress(PluginError):
+            hook = load_plugins([], [(name, load_plugin_file(path))]).hook
+            yield from flatten(hook.review_settings(settings=settings))
 
 
 def check_quarantine(settings: Settings) -> Iterator[Finding]:
@@ -154,6 +158,14 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
             yield problem("plugins", str(error), f"or remove {name!r} from `plugins`")
         else:
             yield ok("plugins", f"{name} can be loaded")
+    files = plugin_files(settings.plugins_dir)
+    for name, path in files.items():
+        try:
+            load_plugins([], [(name, load_plugin_file(path))])
+        except PluginError as error:
+            yield problem("plugins", str(error), f"or move {path} out of `plugins_dir`")
+        else:
+            yield ok("plugins", f"{name} can be loaded from {path}")
     usual = default_plugins()
     left = [name for name in usual if name not in settings.loaded_plugins]
     if settings.loaded_plugins and usual and left == list(usual):
@@ -164,7 +176,7 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
         )
     elif left:
         yield ok("plugins", f"not loaded: {', '.join(left)}")
-    if not settings.loaded_plugins:
+    if not settings.loaded_plugins and not files:
         names = ", ".join(f'"{name}"' for name in default_plugins()[:2])
         fix = (
             f"add some: plugins = [{names}]" if names else "install some, and add them to `plugins`"

@@ -131,6 +131,11 @@ class Settings(BaseModel):
     extra_plugins: tuple[str, ...] = Field(
         (), description="Plugins to load in addition to `plugins`, such as messengers."
     )
+    plugins_dir: Path | None = Field(
+        None,
+        description="Folder of plugins of one file each: every `*.py` file whose name doesn't begin with `_`"
+        " is loaded in addition to `plugins`, under the file's name.",
+    )
     channels: dict[str, ChannelSettings] = Field(
         default_factory=lambda: {
             name: ChannelSettings(plugin=kind) for name, kind in default_channels().items()
@@ -212,7 +217,7 @@ class Settings(BaseModel):
             raise ValueError(f"must be {in_words(languages, 'or')}, which `languages` lists")
         return lang
 
-    @field_validator("locale_dir")
+    @field_validator("locale_dir", "plugins_dir")
     @classmethod
     def _folder(cls, folder: Path | None) -> Path | None:
         if folder is not None and not folder.is_dir():
@@ -318,7 +323,7 @@ class Settings(BaseModel):
 
     @property
     def loaded_plugins(self) -> tuple[str, ...]:
-        """The plugins that are loaded, each once."""
+        """The installed plugins that are loaded, each once. Those of `plugins_dir` come after them."""
         return tuple(dict.fromkeys((*self.plugins, *self.extra_plugins)))
 
     @property

@@ -1,11 +1,16 @@
-"""Finds plugins by entry point, loads those of the configuration, and validates their hooks."""
+"""Finds plugins by entry point and in `plugins_dir`, loads those of the configuration, and validates their
+hooks."""
 
 import difflib
 import inspect
+import re
+import sys
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import EntryPoint
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -16,6 +21,12 @@ from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.hookspecs import PROJECT, HookSpecs
 
 ENTRY_POINT_GROUP = "msgsvc.plugins"
+
+#: Prefix of the modules of files in `plugins_dir`, so that `lark.py` hides no package `lark`.
+FILE_MODULE_PREFIX = "msgsvc_plugins_dir_"
+
+#: Names of such files, without the suffix: also names of settings sections.
+_FILE_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 D = TypeVar("D")
 
@@ -31,15 +42,53 @@ def available_plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in installed(ENTRY_POINT_GROUP)}
 
 
+def plugin_files(folder: Path | None) -> dict[str, Path]:
+    """The plugins of a folder (`plugins_dir`) by name: its `*.py` files that don't begin with `_`."""
+    files = sorted(folder.glob("*.py")) if folder is not None else []
+    return {path.stem: path for path in files if not path.name.startswith("_")}
+
+
+def load_plugin_file(path: Path) -> ModuleType:
+    """The module of a file in `plugins_dir`, imported once per process. Raises `PluginError`, which names the
+    file."""
+    name, path = path.stem, path.absolute()
+    if not _FILE_NAME.fullmatch(name):
+        raise PluginError(
+            f"{path}: a plugin's name has only a-z, 0-9 and single underscores between them, and begins with"
+            " a letter; rename the file"
+        )
+    if name in available_plugins():
+        raise PluginError(f"{path}: an installed plugin is also named {name!r}; rename the file")
+    module_name = FILE_MODULE_PREFIX + name
+    imported = sys.modules.get(module_name)
+    if imported is not None and imported.__file__ == str(path):
+        return imported
+    spec = spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    # Pydantic and dataclasses look a class's module up there.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[module_name]
+        raise PluginError(f"{path} can't be imported: {error!r}") from error
+    return module
+
+
 def load_plugins(
-    names: Sequence[str], extra: Iterable[tuple[str, Any]] = ()
+    names: Sequence[str], extra: Iterable[tuple[str, Any]] = (), *, folder: Path | None = None
 ) -> pluggy.PluginManager:
-    """A plugin manager with the named plugins, in that order, and `extra` objects by name."""
+    """A plugin manager with the named plugins, in that order, those of a folder (`plugins_dir`), and `extra`
+    objects by name."""
     manager = _PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
     installed = available_plugins() if names else {}
     # pluggy calls the plugin registered last first; reversed, hooks run in the order of the setting.
-    plugins = [(name, _load(name, installed)) for name in names] + list(extra)
+    plugins = [(name, _load(name, installed)) for name in names]
+    plugins += [(name, load_plugin_file(path)) for name, path in plugin_files(folder).items()]
+    plugins += extra
     try:
         for name, plugin in reversed(plugins):
             manager.register(plugin, name)

@@ -20,6 +20,7 @@ from msgsvc_devkit.scaffold.packages import (
     AddressKind,
     NewPlugin,
     Platform,
+    write_file,
     write_package,
 )
 from tests.e2e.guide_blocks import KEPT_TYPES
@@ -123,6 +124,17 @@ def test_channels_of_any_two_options_are_formatted(tmp_path: Path) -> None:
     write_package(longest, tmp_path / longest.name)
 
     _check_formatting(tmp_path)
+
+
+def test_minimal_plugins_are_formatted_and_typed(tmp_path: Path) -> None:
+    for plugin in (NewPlugin("channel", "lark"), NewPlugin("area", "feedback")):
+        write_file(plugin, tmp_path)
+    (tmp_path / "ruff.toml").write_text("line-length = 100\n")
+
+    _check_formatting(tmp_path)
+    mypy = [Path(sys.executable).with_name("mypy"), "--strict", *KEPT_TYPES, "."]
+    done = run_in(tmp_path, *mypy, packages=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_a_service_works_with_the_new_plugins(

@@ -1,6 +1,7 @@
 """Plugins: which are loaded, and what is refused of them before anything runs."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,86 @@ def test_only_the_named_plugins_are_loaded() -> None:
     manager = load_plugins(["webhooks"])
 
     assert [name for name, _ in manager.list_name_plugin()] == ["webhooks"]
+
+
+EVENT_PLUGIN = """
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.events import EventSpec
+from msgsvc_core.plugins.hookspecs import hookimpl
+
+
+class Sung(ResponseModel):
+    pass
+
+
+@hookimpl
+def register_events():
+    return [EventSpec("lark.sung", "A lark sang.", Sung, of_subscriber=False)]
+"""
+
+
+def test_every_file_of_the_folder_is_a_plugin_unless_it_begins_with_an_underscore(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lark.py").write_text(EVENT_PLUGIN)
+    (tmp_path / "a_second.py").write_text("")
+    (tmp_path / "_draft.py").write_text("1 / 0")
+    (tmp_path / "notes.txt").write_text("1 / 0")
+
+    manager = load_plugins(["webhooks"], folder=tmp_path)
+
+    names = [name for name, _ in manager.list_name_plugin()]
+    assert sorted(names) == ["a_second", "lark", "webhooks"]
+
+
+def test_services_of_one_process_load_the_plugins_of_their_folders(tmp_path: Path) -> None:
+    (tmp_path / "lark.py").write_text(EVENT_PLUGIN)
+    settings = {"secret_keys": (SECRET_KEY,), "plugins": (), "channels": {}}
+
+    first = Service(Settings.model_validate({**settings, "plugins_dir": tmp_path}))
+    second = Service(Settings.model_validate({**settings, "plugins_dir": tmp_path}))
+    without = Service(Settings.model_validate(settings))
+
+    assert "lark.sung" in first.events.catalogue
+    assert "lark.sung" in second.events.catalogue
+    assert "lark.sung" not in without.events.catalogue
+
+
+def test_files_of_one_name_in_two_folders_are_two_plugins(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "lark.py").write_text(f"FOLDER = {folder!r}")
+
+    managers = [load_plugins([], folder=tmp_path / folder) for folder in ("one", "two")]
+
+    assert [manager.get_plugin("lark").FOLDER for manager in managers] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "reason"),
+    [
+        ("lark.py", "import a_module_that_is_not_there", "can't be imported: ModuleNotFoundError"),
+        ("lark.py", "def", "can't be imported: SyntaxError"),
+        ("webhooks.py", "", "an installed plugin is also named 'webhooks'; rename the file"),
+        ("my-lark.py", "", "a plugin's name has only a-z, 0-9 .* rename the file"),
+    ],
+)
+def test_a_file_that_is_no_plugin_is_named_with_the_reason(
+    tmp_path: Path, name: str, source: str, reason: str
+) -> None:
+    (tmp_path / name).write_text(source)
+
+    with pytest.raises(PluginError, match=f"{name}.*{reason}"):
+        load_plugins([], folder=tmp_path)
+
+
+def test_a_file_that_was_corrected_is_imported_again(tmp_path: Path) -> None:
+    (tmp_path / "lark.py").write_text("1 / 0")
+    with pytest.raises(PluginError, match="ZeroDivisionError"):
+        load_plugins([], folder=tmp_path)
+    (tmp_path / "lark.py").write_text("RIGHT = True")
+
+    assert load_plugins([], folder=tmp_path).get_plugin("lark").RIGHT
 
 
 def test_hooks_run_in_the_order_of_the_setting() -> None:

@@ -280,6 +280,7 @@ def test_languages_are_the_specifications_until_others_are_listed(write: Any) ->
         ('languages = ["en", "de"]', "languages: must list ru, which the service itself speaks"),
         ('default_lang = "de"', "default_lang: must be en or ru, which `languages` lists"),
         ('locale_dir = "nowhere/at/all"', "locale_dir: there is no folder nowhere/at/all"),
+        ('plugins_dir = "nowhere/at/all"', "plugins_dir: there is no folder nowhere/at/all"),
     ],
 )
 def test_languages_that_can_t_work_are_refused(write: Any, toml: str, why: str) -> None:

@@ -52,6 +52,26 @@ def test_plugins_tells_loaded_ones_from_installed_ones(run: Any, config: Path) -
     assert "not installed" in rows["nonsense"]
 
 
+def test_plugins_lists_those_of_plugins_dir_with_their_faults(
+    run: Any, config: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own_plugins"
+    run("plugin", "new", "area", "feedback", "--minimal", "--into", str(folder))
+    (folder / "broken.py").write_text("1 / 0")
+    text = f'plugins_dir = "{folder}"\nextra_plugins = ["auth"]\n' + config.read_text("utf-8")
+    config.write_text(text, encoding="utf-8")
+    rows = {
+        words[0]: line for line in run("plugins").stdout.splitlines() if (words := line.split())
+    }
+
+    assert "feedback.py" in rows["feedback"]
+    assert " yes " in rows["feedback"]
+    assert "register_endpoints, register_events" in rows["feedback"]
+    assert " no " in rows["broken"]
+    assert "ZeroDivisionError" in rows["broken"]
+    assert " yes " in rows["auth"]
+
+
 def test_plugins_works_without_a_configuration(run: Any) -> None:
     result = run("plugins")
 

@@ -234,6 +234,23 @@ def test_areas_that_are_switched_off_are_listed(
     assert ("replaces the default" in result.stdout) is (says[0] == "n" and "instead" in says)
 
 
+def test_plugins_of_plugins_dir_are_checked_one_by_one(
+    run: Any, config: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own_plugins"
+    run("plugin", "new", "area", "feedback", "--minimal", "--into", str(folder))
+    _set(config, f'plugins_dir = "{folder}"')
+    well = run("doctor")
+    (folder / "broken.py").write_text("1 / 0")
+    broken = run("doctor")
+
+    assert well.exit_code == 0
+    assert f"feedback can be loaded from {folder / 'feedback.py'}" in well.stdout
+    assert broken.exit_code == 1
+    assert f"{folder / 'broken.py'} can't be imported: ZeroDivisionError" in broken.stdout
+    assert "feedback can be loaded" in broken.stdout
+
+
 def test_limits_that_init_writes_are_well_in_public(run: Any, folder: Path) -> None:
     run("init", "--base-url", "https://msgsvc.example")
 

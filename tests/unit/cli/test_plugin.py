@@ -96,3 +96,45 @@ def test_a_folder_that_is_there_is_left_as_it_is(run: Any, folder: Path) -> None
     assert "--directory" in result.stderr
     assert list((folder / "msgsvc-dove").iterdir()) == []
     assert run("plugin", "new", "channel", "dove", "-d", "other/place").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_minimal_writes_one_file_where_it_is_told_to(run: Any, folder: Path, kind: str) -> None:
+    here = run("plugin", "new", kind, "lark", "--minimal")
+    there = run("plugin", "new", kind, "song_lark", "--minimal", "--into", "own/plugins")
+
+    assert (here.exit_code, there.exit_code) == (0, 0)
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    assert sorted(written) == [folder / "lark.py", folder / "own" / "plugins" / "song_lark.py"]
+    assert "wrote own/plugins/song_lark.py" in there.stdout
+    assert 'plugins_dir = "own/plugins"' in there.stdout
+    assert f"docs/guides/first-{kind}.md" in there.stdout
+    assert "<<" not in (folder / "own" / "plugins" / "song_lark.py").read_text("utf-8")
+
+
+def test_minimal_leaves_a_file_that_is_there(run: Any, folder: Path) -> None:
+    (folder / "lark.py").write_text("MINE = True")
+    result = run("plugin", "new", "area", "lark", "--minimal")
+
+    assert result.exit_code == 1
+    assert "lark.py exists already" in result.stderr
+    assert (folder / "lark.py").read_text() == "MINE = True"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--minimal", "--no-buttons"), "--minimal takes no other option than --into"),
+        (("--minimal", "--author", "Ann"), "--minimal takes no other option than --into"),
+        (("--minimal", "--directory", "here"), "--minimal takes no other option than --into"),
+        (("--into", "here"), "--into needs --minimal"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(
+    run: Any, folder: Path, options: tuple[str, ...], reason: str
+) -> None:
+    result = run("plugin", "new", "channel", "lark", *options)
+
+    assert result.exit_code != 0
+    assert reason in result.stderr
+    assert list(folder.iterdir()) == []

@@ -117,6 +117,22 @@ def test_a_signal_ends_it_cleanly(worker_config: Path, number: signal.Signals) -
     assert gone(pid)
 
 
+def test_every_process_loads_the_plugins_of_plugins_dir(worker_config: Path) -> None:
+    folder = worker_config.with_name("own_plugins")
+    folder.mkdir()
+    (folder / "lark.py").write_text(
+        "import os, pathlib\npathlib.Path(__file__).with_name(str(os.getpid())).touch()\n"
+    )
+    worker_config.write_text('plugins_dir = "own_plugins"\n' + worker_config.read_text("utf-8"))
+
+    with working(worker_config, "--processes", "2") as worker:
+        pids = worker.pids(2)
+        code, errors = worker.end(signal.SIGTERM)
+
+    assert code == 0, errors
+    assert all((folder / str(pid)).exists() for pid in pids)
+
+
 def test_a_process_that_is_killed_is_replaced_and_ctrl_c_ends_them_all(worker_config: Path) -> None:
     with working(worker_config, "--processes", "2") as worker:
         first, second = worker.pids(2)

@@ -1,4 +1,4 @@
-"""`msgsvc plugin new`: creates a plugin's package."""
+"""`msgsvc plugin new`: creates a plugin's package, or a plugin of one file."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +12,14 @@ from msgsvc_devkit.scaffold.packages import (
     NewPlugin,
     NotWritable,
     Platform,
+    write_file,
     write_package,
 )
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Create plugins.")
-new = typer.Typer(no_args_is_help=True, help="Create a plugin package with its tests.")
+new = typer.Typer(
+    no_args_is_help=True, help="Create a plugin: a package with its tests, or one file."
+)
 app.add_typer(new, name="new")
 
 #: The files to adapt first.
@@ -33,6 +36,7 @@ NEXT_FILES = {
         "inbound.py": "replies of the bot",
     },
 }
+FIRST_GUIDES = {"channel": "docs/guides/first-channel.md", "area": "docs/guides/first-area.md"}
 GUIDES = {"channel": "docs/guides/write-a-channel.md", "area": "docs/guides/write-an-area.md"}
 
 Name = Annotated[
@@ -44,6 +48,15 @@ Directory = Annotated[
 ]
 Author = Annotated[str, typer.Option("--author", help="Author for the package metadata.")]
 Description = Annotated[str, typer.Option("--description", help="One-sentence description.")]
+
+
+Minimal = Annotated[
+    bool, typer.Option("--minimal", help="Write one file of some 60 lines, for plugins_dir.")
+]
+Into = Annotated[
+    Path | None,
+    typer.Option("--into", help="Folder of the file of --minimal (default: the current one)."),
+]
 
 
 def _flag(name: str, help_text: str) -> Any:
@@ -85,6 +98,8 @@ def new_channel(
     directory: Directory = None,
     author: Author = "",
     description: Description = "",
+    minimal: Minimal = False,
+    into: Into = None,
     plain: Plain = False,
     no_buttons: NoButtons = False,
     no_start_links: NoStartLinks = False,
@@ -110,25 +125,47 @@ def new_channel(
         addresses=addresses,
         identity=identity,
     )
-    _write(NewPlugin("channel", name, author, description, platform), directory)
+    _write(NewPlugin("channel", name, author, description, platform), directory, minimal, into)
 
 
 @new.command("area")
 def new_area(
-    name: Name, directory: Directory = None, author: Author = "", description: Description = ""
+    name: Name,
+    directory: Directory = None,
+    author: Author = "",
+    description: Description = "",
+    minimal: Minimal = False,
+    into: Into = None,
 ) -> None:
     """Create an area plugin: endpoints, tables, events and texts, with the conformance kit."""
-    _write(NewPlugin("area", name, author, description), directory)
+    _write(NewPlugin("area", name, author, description), directory, minimal, into)
 
 
-def _write(plugin: NewPlugin, directory: Path | None) -> None:
-    kind = plugin.kind
-    folder = directory or Path(plugin.distribution)
+def _write(plugin: NewPlugin, directory: Path | None, minimal: bool, into: Path | None) -> None:
     try:
-        files = write_package(plugin, folder)
+        if minimal:
+            _write_minimal(plugin, directory, into or Path())
+        elif into is not None:
+            raise NotWritable("--into needs --minimal; a package's folder is named by --directory")
+        else:
+            _write_package(plugin, directory or Path(plugin.distribution))
     except NotWritable as problem:
         typer.echo(f"msgsvc: {problem}", err=True)
         raise typer.Exit(1) from None
+
+
+def _write_minimal(plugin: NewPlugin, directory: Path | None, folder: Path) -> None:
+    if directory is not None or plugin != NewPlugin(plugin.kind, plugin.name):
+        raise NotWritable("--minimal takes no other option than --into")
+    path = write_file(plugin, folder)
+    typer.echo(f"wrote {path}")
+    typer.echo(f'next: plugins_dir = "{folder}" in msgsvc.toml; msgsvc doctor; msgsvc serve')
+    typer.echo(f"guide: {FIRST_GUIDES[plugin.kind]}")
+
+
+def _write_package(plugin: NewPlugin, folder: Path) -> None:
+    kind = plugin.kind
+    files = write_package(plugin, folder)
     typer.echo(f"wrote {folder}, {len(files)} files; adapt these first")
     meanings = NEXT_FILES[kind]
     rows = [[f"{plugin.package}/{file}", meaning] for file, meaning in meanings.items()]

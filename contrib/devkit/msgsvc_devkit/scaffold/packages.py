@@ -1,14 +1,17 @@
-"""Renders the templates in this folder into a plugin's package."""
+"""Renders the templates in this folder into a plugin's package, or into a plugin of one file."""
 
 import keyword
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgsvc_core.channels.contract import Identity
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.plugins.loading import available_plugins
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Kind = Literal["channel", "area"]
 
@@ -31,7 +34,7 @@ MAX_NAME_LENGTH = 24
 
 
 class NotWritable(Exception):
-    """The package can't be written. The message says why, and what to do."""
+    """The plugin can't be written. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,36 @@ def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
     return sorted(written)
 
 
+def write_file(plugin: NewPlugin, folder: Path) -> Path:
+    """Writes the plugin as one file, for a folder that is `plugins_dir`; returns its path. Raises
+    `NotWritable`."""
+    check_name(plugin.name)
+    path = folder / f"{plugin.name}.py"
+    environment = _environment(TEMPLATES / "minimal")
+    text = environment.get_template(f"{plugin.kind}.py{SUFFIX}").render(_values(plugin))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise NotWritable(f"{path} exists already; take another name") from None
+    except OSError as error:
+        raise NotWritable(f"{path} can't be written: {error.strerror}") from None
+    return path
+
+
 def _rendered(plugin: NewPlugin) -> dict[Path, str]:
+    root = TEMPLATES / plugin.kind
+    environment, values = _environment(root), _values(plugin)
+    paths = [path.relative_to(root) for path in sorted(root.rglob(f"*{SUFFIX}"))]
+    return {path: environment.get_template(path.as_posix()).render(values) for path in paths}
+
+
+def _environment(root: Path) -> "Environment":
     # Otherwise every command would import it, and a server keep it in memory.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only needed to create a plugin
 
-    root = TEMPLATES / plugin.kind
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(root),
         # Python code contains braces, and the output is not HTML.
         variable_start_string="<<",
@@ -145,7 +172,10 @@ def _rendered(plugin: NewPlugin) -> dict[Path, str]:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - it writes Python
     )
-    values = {
+
+
+def _values(plugin: NewPlugin) -> dict[str, Any]:
+    return {
         "name": plugin.name,
         "package": plugin.package,
         "distribution": plugin.distribution,
@@ -155,8 +185,6 @@ def _rendered(plugin: NewPlugin) -> dict[Path, str]:
         "identity": plugin.platform.proves,
         "description": plugin.description or _description(plugin),
     }
-    paths = [path.relative_to(root) for path in sorted(root.rglob(f"*{SUFFIX}"))]
-    return {path: environment.get_template(path.as_posix()).render(values) for path in paths}
 
 
 def _description(plugin: NewPlugin) -> str:
