@@ -38,7 +38,7 @@ def titles(_: Translate) -> Mapping[str, str]:
 
 
 class AuditSubjects:
-    """The page of what a change was about: that whose path has the parameters of the change's."""
+    """The page of what a change was about: its path names the same things as the change's."""
 
     def __init__(
         self,
@@ -61,8 +61,10 @@ class AuditSubjects:
         for count in range(len(names), 0, -1):
             shown = self._shown.get(names[:count])
             if shown is not None and page.may(shown.access):
-                parts = dict(zip(names, (quote(each, safe="") for each in values), strict=True))
-                return page.url(shown.path.format_map(parts))
+                parts = zip(_parameters(shown.path), values, strict=False)
+                return page.url(
+                    shown.path.format_map({name: quote(each, safe="") for name, each in parts})
+                )
         return ""
 
     def areas(self, _: Translate) -> Mapping[str, str]:
@@ -111,9 +113,9 @@ class AuditSubjects:
 
     @cached_property
     def _shown(self) -> Mapping[tuple[str, ...], Page]:
-        """The pages that show one thing, by the parameters of their paths."""
+        """The pages that show one thing, by what their paths name."""
         return {
-            _parameters(page.path): page
+            _things(page.path): page
             for page in self._find_pages()
             if page.method == "GET"
             and page.path.endswith("}")
@@ -122,24 +124,33 @@ class AuditSubjects:
 
     @cached_property
     def _names(self) -> Mapping[str, tuple[str, ...]]:
-        """The parameters of each change that leaves something to look at."""
+        """What each change names that leaves something to look at."""
         pages = {
-            each.name: _parameters(each.path)
+            each.name: _things(each.path)
             for each in self._find_pages()
             if each.method == "POST" and not each.path.endswith("/delete")
         }
         endpoints = self._find_endpoints()
         made = {
-            path: _parameters(each.path)
+            path: _things(each.path)
             for each in endpoints
             if (path := each.path.rpartition("/{")[0]) and each.method == "GET"
         }
         called = {
-            f"{each.area}.{each.name}": _parameters(each.path) or made.get(each.path, ())
+            f"{each.area}.{each.name}": _things(each.path) or made.get(each.path, ())
             for each in endpoints
             if each.audited and each.method != "DELETE"
         }
         return {**pages, **called}
+
+
+def _things(path: str) -> tuple[str, ...]:
+    """What the parameters of a path name: `ticket_id`, or of a key the collection, as `tags` for `{tag}`."""
+    return tuple(
+        name if name.endswith("_id") else before.rpartition("/")[0].rpartition("/")[2]
+        for before, name, _, _ in Formatter().parse(path)
+        if name
+    )
 
 
 def _parameters(path: str) -> tuple[str, ...]:

@@ -74,6 +74,14 @@ async def create_item() -> None:
     """An endpoint that is in the audit log."""
 
 
+async def get_label() -> None:
+    """An endpoint of a thing that the project names."""
+
+
+async def update_label() -> None:
+    """An endpoint of a thing that the project names, in the audit log."""
+
+
 @pytest.mark.parametrize(
     ("action", "target", "path"),
     [
@@ -83,6 +91,7 @@ async def create_item() -> None:
         ("stock.remove", "itm_1", ""),
         ("stock.rename", None, ""),
         ("stock.create_item", "itm_1", "/stock/itm_1"),
+        ("stock.update_label", "blue", "/stock/labels/blue"),
         ("survey.add", "srv_1", ""),
     ],
 )
@@ -101,6 +110,9 @@ async def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
         pages.post(at, access="project:write", title=lambda _: _("Item changed"))(change(name))
     router.get("/v1/stock/{item_id}")(get_item)
     router.post("/v1/stock", audited=lambda _: _("Item created"))(create_item)
+    pages.get("/stock/labels/{label}", access="project:read")(shown)
+    router.get("/v1/stock/labels/{key}")(get_label)
+    router.patch("/v1/stock/labels/{key}", audited=lambda _: _("Label changed"))(update_label)
     subjects = AuditSubjects(
         pages=lambda: pages.pages, endpoints=lambda: router.endpoints, recorded=list
     )
