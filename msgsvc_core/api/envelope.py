@@ -60,7 +60,9 @@ def api_error(error: Exception) -> ApiError:
         if isinstance(error, Deadlock):
             reason = "other requests changed the same data at the same time"
         elif isinstance(error, NotOpen):
-            reason = "the service is not started; an application that mounts it runs its lifespan"
+            reason = (
+                "the service is not started: run its lifespan in the application that mounts it"
+            )
         elif isinstance(error, FileLocked):
             reason = "another process has locked the database"
         return Unavailable(reason, retry_after_s=1)

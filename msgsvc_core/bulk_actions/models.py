@@ -25,7 +25,7 @@ BulkStatus = Literal["collecting", "waiting", "running", "completed", "cancelled
 ShownStatus = Literal["pending", "running", "completed", "cancelled", "failed"]
 Ended = Literal["completed", "cancelled", "failed"]
 
-#: Why one ended before its end: `too_many` match, its job failed repeatedly (`job_failed`), or what its
+#: Why one stopped early: `too_many` match, its job failed repeatedly (`job_failed`), or what its
 #: kind says, as `tag_deleted`.
 BulkError = str
 
@@ -101,7 +101,7 @@ class BulkActionAnswer(ResponseModel):
 
     bulk_action_id: BulkActionId
     kind: Kind = Field(
-        description="What it is about: `subscribers` or `tickets`.", examples=["tickets"]
+        description="What it changes: `subscribers` or `tickets`.", examples=["tickets"]
     )
     action: str = Field(description="What is done, as its request named it.", examples=["add_tag"])
     value: str | None = Field(
@@ -114,7 +114,7 @@ class BulkActionAnswer(ResponseModel):
         examples=["running"],
     )
     total: int | None = Field(
-        description="How many it is about; null while they are counted.", examples=[1200]
+        description="How many it covers; null while they are counted.", examples=[1200]
     )
     processed: int = Field(
         description="How many were handled so far, including unchanged and `failed` ones.",
@@ -173,7 +173,7 @@ class BulkActionFinished(ResponseModel):
 
     bulk_action_id: BulkActionId
     kind: Kind = Field(
-        description="What it is about: `subscribers` or `tickets`.", examples=["tickets"]
+        description="What it changes: `subscribers` or `tickets`.", examples=["tickets"]
     )
     action: str = Field(description="What was done, as its request named it.", examples=["close"])
     status: Ended = Field(
@@ -181,7 +181,7 @@ class BulkActionFinished(ResponseModel):
         examples=["completed"],
     )
     total: int = Field(
-        description="How many it is about, as far as they were collected.", examples=[40]
+        description="How many it covers, as far as they were collected.", examples=[40]
     )
     processed: int = Field(
         description="How many were handled, including those where nothing had to change, and `failed` ones.",

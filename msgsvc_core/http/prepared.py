@@ -1,4 +1,4 @@
-"""Long texts that stay the same while the process runs: made when they are first asked for, compressed, and
+"""Long texts that stay the same while the process runs: made on the first request, compressed, and
 not sent again to a client that has them."""
 
 import gzip

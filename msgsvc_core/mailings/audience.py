@@ -91,11 +91,11 @@ class Audience(RequestModel):
         return self.model_dump(exclude_none=True)
 
 
-#: Rows that are looked at to count an audience, or the reasons of one outcome.
+#: Rows that are read to count an audience, or the reasons of one outcome.
 MOST_LOOKED_AT = MOST_COUNTED
 
-#: Subscribers who are looked at to break an audience down while a message is written: each of them by five
-#: reasons, every time a filter changes. The review before sending counts all.
+#: Subscribers that the composer reads to show why some of an audience get no message: it tests each for five
+#: reasons whenever a filter changes. The review before sending counts all.
 MOST_BROKEN_DOWN = 5_000
 
 #: Why somebody who matches the filters of an audience by tag, language and id would not get a message, the

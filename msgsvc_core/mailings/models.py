@@ -85,18 +85,20 @@ Eta = Annotated[
         examples=[None],
     ),
 ]
-#: What the database has as the cause of a mailing whose project was disabled.
+#: The stored cause of a mailing whose project was disabled.
 PROJECT_DISABLED = "the project is disabled"
 StopCode = Annotated[
     Literal["audience_too_large", "project_disabled", "service_failed"] | None,
     Field(
-        description="Why the service stopped it: `audience_too_large`, it was cancelled for having too many"
-        " recipients at its time. It was paused if its project was disabled (`project_disabled`), or if"
-        " sending failed (`service_failed`). Null if it did not stop it.",
+        description="Why the service stopped it. `audience_too_large`: cancelled, because it had too many"
+        " recipients at its time. `project_disabled`: paused with its project. `service_failed`: paused,"
+        " because sending failed. Null if the service did not stop it.",
         examples=[None],
     ),
 ]
-StopCause = Annotated[str | None, Field(description="The same for people.", examples=[None])]
+StopCause = Annotated[
+    str | None, Field(description="`code` as a sentence for people.", examples=[None])
+]
 
 
 _TEXT = "Hi {{ first_name }}, the spring sale has begun."

@@ -108,7 +108,7 @@ class AudienceNames:
             return None
         if audience.channels:
             raise ValidationFailed(
-                "can't stand beside route_id, which has channels", field="audience.channels"
+                "can't be combined with route_id, which has channels", field="audience.channels"
             )
         try:
             route = await self._routes.get(tx, project_id, route_id)

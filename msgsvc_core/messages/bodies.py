@@ -127,7 +127,8 @@ class SendBody(
             for field in ("channel", "subscriber_id"):
                 if getattr(self, field) is not None:
                     raise wrong_field(
-                        field, "can't stand beside route_id, which has channels; give external_id"
+                        field,
+                        "can't be combined with route_id, which has channels; give external_id",
                     )
         self.check_source()
         if self.template is None and self.variables is not None:

@@ -166,7 +166,7 @@ class ContentOrTemplate(
         for field in MessageContent.model_fields:
             value = getattr(self, field)
             if value and (field, value) != ("format", "plain"):
-                raise wrong_field(field, "can't stand beside template, which has its own")
+                raise wrong_field(field, "can't be combined with template, which has its own")
 
 
 class ContentChanges(RequestModel, Generic[TextT, FormatT, MediaT, RowsT]):

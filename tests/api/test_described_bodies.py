@@ -191,7 +191,7 @@ def test_defaults_that_are_written_out_stand_beside_a_template(model: type[BaseM
 
 @pytest.mark.parametrize("own", [{"text": "Hi"}, {"format": "html"}, {"buttons": [[]]}])
 def test_contents_of_its_own_do_not_stand_beside_a_template(own: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="can't stand beside template"):
+    with pytest.raises(ValidationError, match="can't be combined with template"):
         SendBody.model_validate({"template": "welcome", **own})
 
 

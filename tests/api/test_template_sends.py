@@ -198,15 +198,15 @@ async def test_a_variable_that_the_template_does_not_use_is_no_error(
     [
         ({}, "text: is required, unless template is given"),
         ({"text": None}, "text: is required, unless template is given"),
-        ({"text": "Hi", "template": "hello"}, "text: can't stand beside template"),
-        ({"template": "hello", "format": "html"}, "format: can't stand beside template"),
+        ({"text": "Hi", "template": "hello"}, "text: can't be combined with template"),
+        ({"template": "hello", "format": "html"}, "format: can't be combined with template"),
         (
             {"template": "hello", "media": {"type": "image", "url": "https://shop.example/a"}},
-            "media: can't stand beside template",
+            "media: can't be combined with template",
         ),
         (
             {"template": "hello", "buttons": [[{"text": "A", "data": "a"}]]},
-            "buttons: can't stand beside template",
+            "buttons: can't be combined with template",
         ),
         ({"text": "Hi", "variables": {}}, "variables: are for a template"),
     ],

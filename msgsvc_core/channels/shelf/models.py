@@ -72,7 +72,8 @@ class ShelvedItemAnswer(ResponseModel):
         examples=["unproven_sender"],
     )
     detail: str = Field(
-        description="The same for people.", examples=["nothing proves that it is from its sender"]
+        description="`reason` as a sentence for people.",
+        examples=["nothing proves that it is from its sender"],
     )
     size: int = Field(description="Bytes of the item.", examples=[4182])
     kept: int = Field(

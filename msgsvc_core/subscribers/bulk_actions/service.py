@@ -162,7 +162,7 @@ class BulkActions:
 
 def _check(body: StartBulkActionBody) -> None:
     if body.action == "erase" and body.value is not None:
-        raise ValidationFailed("is of `add_tag` and `remove_tag`", field="value")
+        raise ValidationFailed("is only for `add_tag` and `remove_tag`", field="value")
     if body.action != "erase" and body.value is None:
         raise ValidationFailed("give the tag", field="value")
     has_filters = body.filters is not None and body.filters != SubscriberFilters()

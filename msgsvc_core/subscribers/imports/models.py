@@ -15,7 +15,7 @@ from msgsvc_core.subscribers.people.models import Consent
 ImportStatus = Literal["running", "completed", "cancelled", "failed"]
 Ended = Literal["completed", "cancelled", "failed"]
 
-#: Why one ended before its end, and the same as a sentence.
+#: Why an import stopped early, as a code and as a sentence.
 ImportCode = Literal["job_failed"]
 ERRORS: dict[ImportCode, str] = {
     "job_failed": "The job failed repeatedly. Rows handled so far stay: import the file again."

@@ -101,8 +101,8 @@ class _Lines(Iterator[str]):
 
 
 class PeopleFile:
-    """A file whose header was read; its rows are read as they are asked for, so that a large file is never in
-    memory as rows. `columns` are those of the file by our field, `ignored` the others.
+    """A file after its header. Rows are read on demand, so a large file is never in memory as rows.
+    `columns` are the file's columns by our field, `ignored` the others.
 
     UTF-8, with commas or, if the header has more of them, semicolons or tabs; a first line such as `sep=;`
     names another. A row that can't be read, or is not UTF-8, has only the cell "". Reading raises

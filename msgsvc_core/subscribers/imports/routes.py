@@ -83,7 +83,7 @@ async def get_people_import(
 async def get_people_import_report(
     ctx: Context, import_id: ImportId, imports: PeopleImports, db: Database, exports: Exports
 ) -> Response:
-    """Streams, as CSV, each row that was refused or of which there is something to say, and why.
+    """Streams, as CSV, every row that was rejected or needs your attention, with the reason.
 
     `line` is that of the file; `outcome` is `refused`, `consent_kept` or `must_start`.
     """

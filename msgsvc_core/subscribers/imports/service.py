@@ -156,7 +156,7 @@ class PeopleImports:
         return await self.get(tx, project_id, import_id)
 
     async def report(self, db: Database, project_id: str, import_id: str) -> AsyncIterator[bytes]:
-        """The report as CSV: every row that was refused, or of which there is something to say. Raises
+        """The report as CSV: every row that was rejected or needs attention. Raises
         `NotFound` before the first piece."""
         async with db.read() as tx:
             await self.get(tx, project_id, import_id)

@@ -276,9 +276,12 @@ async def _end_all(parts: Parts) -> None:
 
 @contextmanager
 def held_port(wanted: int) -> Iterator[int]:
-    """`wanted`, or any free port if it is in use, reserved until the end of the block: the kernel gives it to
-    nobody who asks for any port, but a server that names it can listen. Linux allows that beside a socket
-    with `SO_REUSEADDR` that does not listen; elsewhere the port is released at once."""
+    """Reserves `wanted`, or any free port if that is in use, until the end of the block.
+
+    The kernel does not assign a reserved port to programs that bind port 0, but a server that names the port
+    can listen on it. Only Linux allows this, by a bound socket with `SO_REUSEADDR` that does not listen;
+    elsewhere the port is released at once.
+    """
     with ExitStack() as stack:
         for port in (wanted, 0):
             listener = stack.enter_context(socket.socket())

@@ -143,7 +143,7 @@ class LedgerQuery(PageQuery):
 
 
 class UsageQuery(Query):
-    """Which days, in UTC: at most 366."""
+    """The days of the usage, in UTC: at most 366."""
 
     created_after: MomentMs | None = Field(
         None,
@@ -180,7 +180,7 @@ class UsageDayAnswer(ResponseModel):
 
 
 class UsageByDayAnswer(ResponseModel):
-    """What was done in a time, by day and operation."""
+    """The usage of a period, by day and operation."""
 
     days: list[UsageDayAnswer] = Field(
         description="The oldest day first, with an entry for each operation. Days without a charge are left"

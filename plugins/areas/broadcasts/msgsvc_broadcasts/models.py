@@ -148,7 +148,9 @@ class CreateBroadcastBody(MailingMessage):
             value = getattr(self, field)
             # A default that is written out counts as omitted.
             if value and (field, value) != ("format", "plain"):
-                raise InvalidValue("can't stand beside variants, which have their own", field=field)
+                raise InvalidValue(
+                    "can't be combined with variants, which have their own", field=field
+                )
         names = self.variant_names
         if len(set(names)) < len(names):
             raise InvalidValue("each variant needs a name of its own", field="variants")

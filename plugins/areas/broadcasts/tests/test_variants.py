@@ -493,8 +493,8 @@ async def test_a_service_that_starts_again_decides_in_time(
     [
         ({"variants": TWO[:1]}, "variants"),
         ({"variants": [*TWO, *TWO, *TWO]}, "variants"),
-        ({"variants": TWO, "text": "Hi"}, "text: can't stand beside variants"),
-        ({"variants": TWO, "buttons": BUTTONS}, "buttons: can't stand beside variants"),
+        ({"variants": TWO, "text": "Hi"}, "text: can't be combined with variants"),
+        ({"variants": TWO, "buttons": BUTTONS}, "buttons: can't be combined with variants"),
         ({"text": "Hi", "experiment": {"share_percent": 20}}, "experiment: needs variants"),
         ({"variants": TWO, "experiment": {"share_percent": 0}}, "experiment.share_percent"),
         ({"variants": TWO, "experiment": {"share_percent": 101}}, "experiment.share_percent"),

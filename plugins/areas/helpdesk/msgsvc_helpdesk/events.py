@@ -175,7 +175,7 @@ HELPDESK_EVENTS = (
     ),
     EventSpec(
         DUE_SOON,
-        "A service level target of a ticket is missed in `warn_seconds`, unless somebody acts.",
+        "A service level target of a ticket will be missed in `warn_seconds`, unless an agent acts.",
         ServiceLevel,
         subscriber_is_optional=True,
         group="people",

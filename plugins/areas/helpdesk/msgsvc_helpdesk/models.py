@@ -77,8 +77,8 @@ TICKET_ID = "tkt_032aJerz9OPYLXIWedIQEI"
 
 #: What a ticket's status means.
 STATUS = (
-    "`open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next"
-    " message; `closed`."
+    "`open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next"
+    " message. `closed` is finished."
 )
 
 TicketId = Annotated[str, Field(description="The ticket's id.", examples=[TICKET_ID])]
@@ -354,7 +354,7 @@ class OpenTicketBody(RequestModel):
         `name` nor `email`."""
         ids = {"subscriber_id": self.subscriber_id, "external_id": self.external_id}
         if self.channel == VIRTUAL and (named := [name for name in sorted(ids) if ids[name]]):
-            raise wrong_field(named[0], "can't stand beside channel virtual")
+            raise wrong_field(named[0], "can't be combined with channel virtual")
         if self.channel != VIRTUAL:
             for name in ("name", "email"):
                 if getattr(self, name) is not None:
@@ -416,11 +416,11 @@ class ReplyToTicketBody(MediaPart[MediaBody], TextPart[MessageText | None], Requ
                 "format": self.format != "plain",
             }.items():
                 if given:
-                    raise wrong_field(name, "can't stand beside canned, which has its own")
+                    raise wrong_field(name, "can't be combined with canned, which has its own")
         if self.media is not None and self.file_id is not None:
-            raise wrong_field("file_id", "can't stand beside media")
+            raise wrong_field("file_id", "can't be combined with media")
         if self.internal and self.status != "pending":
-            raise wrong_field("status", "can't stand beside internal: a note changes nothing")
+            raise wrong_field("status", "can't be combined with internal: a note changes nothing")
         return self
 
     def to_reply(self, canned: OutgoingMessage | None = None) -> AgentReply:
@@ -487,7 +487,7 @@ class UpdateTicketBody(RequestModel):
         if self.only_if_unassigned and self.assignee_id is None:
             raise wrong_field("only_if_unassigned", "takes an assignee_id")
         if self.snoozed_until is not None and self.status not in {None, "snoozed"}:
-            raise wrong_field("snoozed_until", "takes the status snoozed, or none")
+            raise wrong_field("snoozed_until", "can only be combined with the status snoozed")
         return self
 
     def to_update(self) -> TicketUpdate:

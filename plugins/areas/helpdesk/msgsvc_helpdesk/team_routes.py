@@ -67,7 +67,7 @@ async def update_ticket_agent(
 async def list_ticket_viewers(
     ctx: Context, ticket_id: TicketRef, query: PageQuery, tickets: Tickets, viewers: TicketViewers
 ) -> ViewerList:
-    """Lists who has the ticket open now, and who is writing, the newest member first."""
+    """Lists the members who have the ticket open now, the newest member first, and shows who is writing."""
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     present = await viewers.present(ctx.tx, ctx.project_id)
     found = [one for one in present if one.ticket_id == ticket.ticket_id]
@@ -84,7 +84,7 @@ async def record_ticket_viewer(
     tickets: Tickets,
     viewers: TicketViewers,
 ) -> ViewerAnswer:
-    """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25."""
+    """Records that a member has the ticket open. Repeat it every 10 seconds; it expires after 25."""
     await tickets.check_agent(ctx.tx, ctx.project_id, member_id, "member_id")
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
     await viewers.mark_seen(ctx.tx, ctx.project_id, ticket.ticket_id, member_id, typing=body.typing)
@@ -99,7 +99,7 @@ async def record_ticket_viewer(
 def _page(
     query: PageQuery, found: Sequence[T], id_of: Callable[[T], str]
 ) -> tuple[list[T], str | None]:
-    """A page of what is read as a whole, the newest id first."""
+    """A page of a list that is read as a whole, the newest id first."""
     after = query.begin("mem")
     left = [one for one in found if after is None or id_of(one) < after]
     return query.cut(sorted(left, key=id_of, reverse=True), id_of)

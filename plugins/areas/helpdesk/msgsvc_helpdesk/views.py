@@ -371,7 +371,7 @@ class TargetShares(ResponseModel):
 
 
 class TicketStatsAnswer(ResponseModel):
-    """Tickets that were opened in a time; those merged into others are not counted."""
+    """Figures of the tickets opened in a period, without those merged into others."""
 
     created_after: Time = Field(
         description="Tickets opened after this time are counted.",

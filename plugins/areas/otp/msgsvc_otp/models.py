@@ -227,7 +227,7 @@ class SendOtpBody(Terms):
             for name in ("channel", "address"):
                 if getattr(self, name) is not None:
                     raise wrong_field(
-                        name, "can't stand beside route_id, whose steps name the channels"
+                        name, "can't be combined with route_id, whose steps name the channels"
                     )
         return self
 

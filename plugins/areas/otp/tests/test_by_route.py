@@ -364,7 +364,7 @@ async def test_a_route_stands_beside_no_channel(ask: Ask, other: dict[str, str])
     answer = await ask(**other)
 
     assert refusal(answer) == (400, "validation_failed")
-    assert answer.json()["error"].startswith("channel: can't stand beside route")
+    assert answer.json()["error"].startswith("channel: can't be combined with route")
 
 
 async def test_a_route_of_nobody_is_not_found(

@@ -156,7 +156,7 @@ class MessageBody(MailingMessage):
         if self.route_id is not None:
             for field in ("channel", "subscriber_id"):
                 if getattr(self, field) is not None:
-                    raise wrong_field(field, "can't stand beside route_id; give external_id")
+                    raise wrong_field(field, "can't be combined with route_id; give external_id")
         return self
 
     def to_message(self) -> dict[str, Any]:
@@ -334,10 +334,10 @@ class RecordAnswer(ResponseModel):
         " Null if it was sent, or has not been due.",
         examples=[None],
     )
-    error: str | None = Field(description="The same for people.", examples=[None])
+    error: str | None = Field(description="`reason` as a sentence for people.", examples=[None])
     created_at: CreatedAt
     finished_at: Time | None = Field(
-        description="When it was over: sent for the last time or cancelled. Null before.",
+        description="When it was sent for the last time, or cancelled. Null before.",
         examples=[None],
     )
 

@@ -162,7 +162,7 @@ class Scheduling:
             subscriber_id = recipient.subscriber_id
         elif body.subscriber_id or body.external_id or body.channel:
             raise ValidationFailed(
-                "can't stand beside subscriber_id, external_id, channel", field="audience"
+                "can't be combined with subscriber_id, external_id, channel", field="audience"
             )
         return Record(
             project_id=project_id,

@@ -270,12 +270,12 @@ class WebhookAttemptAnswer(ResponseModel):
         description="HTTP status of the response; null if there was none.", examples=[200]
     )
     code: AttemptCode | None = Field(
-        description="Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was"
-        " no complete response, or no call. Null if it did.",
+        description="Why it did not succeed. `bad_status`: the response was not 2xx. `no_response`: there was"
+        " no complete response, or no call. Null if it succeeded.",
         examples=[None],
     )
     error: str | None = Field(
-        description="The same for people; null also if `status_code` says it all.", examples=[None]
+        description="Details for people; null if `status_code` is enough.", examples=[None]
     )
     answer: str | None = Field(
         description="The first 2 KiB of the response's body, as text; null if there was none.",

@@ -225,7 +225,7 @@ async def _begun(page: PageContext, tickets: Tickets, members: Members) -> tuple
 async def _change(
     page: PageContext, tickets: Tickets, ticket: Ticket, actor: Actor, **changes: Any
 ) -> UpdateTicketBody:
-    """Changes the ticket as the API does; returns what was asked for. Raises `ValidationFailed`."""
+    """Changes the ticket as the API does; returns the changes. Raises `ValidationFailed`."""
     wanted = validate(UpdateTicketBody, changes)
     await tickets.update(page.tx, page.project_id, ticket.ticket_id, wanted.to_update(), actor)
     return wanted

@@ -53,12 +53,18 @@ WarnSeconds = Annotated[int, Field(ge=0, le=MOST_WARN_SECONDS)]
 
 
 class SlaTargets(RequestModel):
-    """The service levels of a project, by priority. What is left out has no target."""
+    """The service levels of a project, by priority. An omitted priority has no target."""
 
-    urgent: Targets = Field(default_factory=Targets, description="Of urgent tickets.")
-    high: Targets = Field(default_factory=Targets, description="Of tickets with high priority.")
-    normal: Targets = Field(default_factory=Targets, description="Of tickets as usual.")
-    low: Targets = Field(default_factory=Targets, description="Of tickets with low priority.")
+    urgent: Targets = Field(default_factory=Targets, description="Targets of urgent tickets.")
+    high: Targets = Field(
+        default_factory=Targets, description="Targets of tickets with high priority."
+    )
+    normal: Targets = Field(
+        default_factory=Targets, description="Targets of tickets with normal priority."
+    )
+    low: Targets = Field(
+        default_factory=Targets, description="Targets of tickets with low priority."
+    )
     warn_seconds: WarnSeconds = Field(0, description=_WARN, examples=[1800])
 
 
@@ -66,10 +72,10 @@ class UpdateSlaBody(RequestModel):
     """Changes of a project's service levels. A priority's targets are replaced whole; omitted fields stay
     unchanged."""
 
-    urgent: Kept[Targets] = Field(None, description="Of urgent tickets.")
-    high: Kept[Targets] = Field(None, description="Of tickets with high priority.")
-    normal: Kept[Targets] = Field(None, description="Of tickets as usual.")
-    low: Kept[Targets] = Field(None, description="Of tickets with low priority.")
+    urgent: Kept[Targets] = Field(None, description="Targets of urgent tickets.")
+    high: Kept[Targets] = Field(None, description="Targets of tickets with high priority.")
+    normal: Kept[Targets] = Field(None, description="Targets of tickets with normal priority.")
+    low: Kept[Targets] = Field(None, description="Targets of tickets with low priority.")
     warn_seconds: Kept[WarnSeconds] = Field(None, description=_WARN, examples=[1800])
 
 
@@ -85,10 +91,10 @@ class TargetsAnswer(ResponseModel):
 class ServiceLevelsAnswer(ResponseModel):
     """The service levels of a project, by priority."""
 
-    urgent: TargetsAnswer = Field(description="Of urgent tickets.")
-    high: TargetsAnswer = Field(description="Of tickets with high priority.")
-    normal: TargetsAnswer = Field(description="Of tickets as usual.")
-    low: TargetsAnswer = Field(description="Of tickets with low priority.")
+    urgent: TargetsAnswer = Field(description="Targets of urgent tickets.")
+    high: TargetsAnswer = Field(description="Targets of tickets with high priority.")
+    normal: TargetsAnswer = Field(description="Targets of tickets with normal priority.")
+    low: TargetsAnswer = Field(description="Targets of tickets with low priority.")
     warn_seconds: int = Field(description=_WARN, examples=[1800])
 
     @classmethod

@@ -126,7 +126,7 @@ class ViewerAnswer(ResponseModel):
 
 
 class ViewerList(ResponseModel):
-    """A page of those who have a ticket open, the newest member first."""
+    """A page of the members who have a ticket open, the newest member first."""
 
-    data: list[ViewerAnswer] = Field(description="Those of this page.")
+    data: list[ViewerAnswer] = Field(description="The viewers of this page.")
     next_cursor: NextCursor
