@@ -159,7 +159,7 @@ class BulkActionEngine:
             tx, bulk, "running", before="waiting", made_after_ms=after_ms
         ):
             if bulk.status == "waiting":
-                raise Conflict("it has waited for more than a day; start it anew", field="status")
+                raise Conflict("it has waited for more than a day; start a new one", field="status")
             raise Conflict("it is {status}", field="status", status=bulk.shown_status)
         await self._go_on(tx, bulk)
         return await self.get(tx, project_id, bulk_action_id)

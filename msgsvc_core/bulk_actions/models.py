@@ -103,7 +103,7 @@ class BulkActionAnswer(ResponseModel):
     kind: Kind = Field(
         description="What it changes: `subscribers` or `tickets`.", examples=["tickets"]
     )
-    action: str = Field(description="What is done, as its request named it.", examples=["add_tag"])
+    action: str = Field(description="The action that the request named.", examples=["add_tag"])
     value: str | None = Field(
         description="The tag, member, status or priority of its request; null for an action without one.",
         examples=["delivery"],
@@ -175,7 +175,7 @@ class BulkActionFinished(ResponseModel):
     kind: Kind = Field(
         description="What it changes: `subscribers` or `tickets`.", examples=["tickets"]
     )
-    action: str = Field(description="What was done, as its request named it.", examples=["close"])
+    action: str = Field(description="The action that the request named.", examples=["close"])
     status: Ended = Field(
         description="`completed`, `cancelled` by a request, or `failed`, see `code`.",
         examples=["completed"],

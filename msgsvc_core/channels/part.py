@@ -106,7 +106,7 @@ EVENTS = (
     ),
     EventSpec(
         "channel.reception_recovered",
-        "Your own bot receives updates again, including those that the messenger stored meanwhile.",
+        "Your own bot receives updates again, including those that the messenger stored in the meantime.",
         ReceptionRecovered,
         of_subscriber=False,
         group="developers",

@@ -50,7 +50,7 @@ class EventAnswer(ResponseModel):
         description="Name of the event, of the core or a plugin.", examples=["subscription.created"]
     )
     data: dict[str, Any] = Field(
-        description="The body that a webhook has beside `event_id`: `occurred_at`, the fields of its"
+        description="The body of a webhook without `event_id`: `occurred_at`, the fields of its"
         " subscriber, and its own.",
         examples=[
             {

@@ -99,7 +99,7 @@ class AddMemberBody(RequestModel):
 
 
 class UpdateMemberBody(RequestModel):
-    """Changes of a member; what is left out stays."""
+    """Changes of a member; omitted fields stay unchanged."""
 
     name: Kept[Name] = Field(None, description=NAME)
     email: Kept[Email] = Field(None, description=EMAIL)

@@ -85,7 +85,7 @@ async def delete_member(
     owners: OwnerProtection,
     members: Members,
 ) -> None:
-    """Removes a member; they can no longer answer customers, in messengers neither.
+    """Removes a member; they can no longer answer customers, including in messengers.
 
     They are still shown in past activity; `erase=true` also deletes their name and email. Remove an
     owner who signs in to the dashboard there.

@@ -44,7 +44,7 @@ class QueuedMessageAnswer(ResponseModel):
 
 
 class PastStepAnswer(ResponseModel):
-    """A step of a message's route that is over, or whose report is waited for."""
+    """A finished step of a message's route, or one that waits for a report."""
 
     channel: OnChannel
     subscriber_id: str | None = Field(
@@ -182,8 +182,8 @@ class MessageAnswer(
         examples=[None],
     )
     waits_for: Awaited | None = Field(
-        description="What is waited for at this step of its route before the next one is tried, while"
-        " `status` is `sending`; null otherwise.",
+        description="The report that this step of the route waits for before the next step, while `status`"
+        " is `sending`; else null.",
         examples=[None],
     )
     past_steps: list[PastStepAnswer] = Field(

@@ -157,7 +157,7 @@ class EditMessageBody(
         Kept[list[list[ButtonBody]]],
     ]
 ):
-    """What a message is to show from now on. What is left out stays as it is."""
+    """New contents of a message; omitted fields stay unchanged."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -170,7 +170,7 @@ class ContentOrTemplate(
 
 
 class ContentChanges(RequestModel, Generic[TextT, FormatT, MediaT, RowsT]):
-    """Changes of what a message holds: what is left out stays. The types say what null does."""
+    """Changes of a message's contents; omitted fields stay unchanged. The types say what null does."""
 
     text: TextT = _NONE
     format: FormatT = _NONE

@@ -128,7 +128,7 @@ class ProjectChannelAnswer(ResponseModel):
         examples=[False],
     )
     link: Url | None = Field(
-        description="Link to its bot; null until the messenger has told the bot's name.",
+        description="Link to its bot; null until the messenger has reported the bot's name.",
         examples=[f"{examples.BOT_URL}?start=hello"],
     )
 
@@ -212,7 +212,7 @@ class ProjectAnswer(ResponseModel):
 
 
 class UpdateProjectBody(RequestModel):
-    """What is to change; a field that is left out stays. A text that is null is removed."""
+    """Changes; omitted fields stay unchanged, and null removes a text."""
 
     name: Kept[str] = Field(
         None,

@@ -121,7 +121,7 @@ class RouteHours(RequestModel):
 
 
 class RouteStep(RequestModel):
-    """One channel of a route, and what is waited for there."""
+    """One channel of a route, and the report that ends the route there."""
 
     model_config = ConfigDict(title="RouteStepBody")
 
@@ -255,7 +255,7 @@ class CreateRouteBody(RequestModel):
 
 
 class UpdateRouteBody(RequestModel):
-    """What is to change; a field that is left out stays."""
+    """Changes; omitted fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Urgent"}]})
 
@@ -283,7 +283,7 @@ RouteHoursAnswer.__doc__ = "Local times of the day between which a step may be u
 
 
 class RouteStepAnswer(ResponseModel):
-    """One channel of a route, and what is waited for there."""
+    """One channel of a route, and the report that ends the route there."""
 
     channel: str = Field(description=_CHANNEL, examples=[examples.CHANNEL])
     until: Until = Field(description=_UNTIL, examples=["sent"])

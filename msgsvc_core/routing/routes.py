@@ -57,7 +57,7 @@ async def get_route(ctx: Context, route_id: RouteId, routes: Routes) -> RouteAns
 async def update_route(
     ctx: Context, route_id: RouteId, body: UpdateRouteBody, routes: Routes
 ) -> RouteAnswer:
-    """Changes a route; omitted fields stay unchanged, and so does what is being sent by it."""
+    """Changes a route; omitted fields stay unchanged. Messages in progress keep its earlier steps."""
     return RouteAnswer.of(await routes.update(ctx.tx, ctx.project_id, route_id, body))
 
 
@@ -65,5 +65,5 @@ async def update_route(
     "/v1/routes/{route_id}", status=204, errors=(NotFound,), audited=lambda _: _("Route deleted")
 )
 async def delete_route(ctx: Context, route_id: RouteId, routes: Routes) -> None:
-    """Deletes a route. What is being sent by it goes on."""
+    """Deletes a route. Messages in progress still use it."""
     await routes.delete(ctx.tx, ctx.project_id, route_id)

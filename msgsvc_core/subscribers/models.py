@@ -126,8 +126,8 @@ QrCodes = Annotated[
 StartMessages = Annotated[
     dict[str, str] | None,
     Field(
-        description="Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can"
-        " only open the chat; show it beside the link. Absent if there is no such channel.",
+        description="Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link"
+        " can only open the chat; show it next to the link. Absent if there is no such channel.",
     ),
 ]
 
@@ -302,8 +302,8 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
 ProvenIdentity = Annotated[
     Identity | None,
     Field(
-        description="What is proven of the person: an `account` on the messenger, access to a `mailbox`, a"
-        " `phone` number, or an account that a `homeserver` vouches for; null if that is not known.",
+        description="What the sign-in proved about the person: an `account` on the messenger, access to a"
+        " `mailbox`, a `phone` number, or an account that a `homeserver` vouches for; null if unknown.",
         examples=["account"],
     ),
 ]
@@ -325,8 +325,8 @@ class AddSubscriberBody(RequestModel):
     address: Address
     status: AddedStatus = Field(
         "active",
-        description="`active` people get messages: you have their consent. `unsubscribed` ones get one-time"
-        " codes and sign-ins alone.",
+        description="`active` people get messages: you have their consent. `unsubscribed` ones get only"
+        " one-time codes and sign-ins.",
     )
     first_name: GivenFirstName = Field("", description="First name.", examples=["Ann"])
     lang: LanguageTag | None = Field(
@@ -358,7 +358,7 @@ class AddSubscriberBody(RequestModel):
 
 
 class UpdateSubscriberBody(RequestModel):
-    """Changes of a subscriber; what is left out stays."""
+    """Changes of a subscriber; omitted fields stay unchanged."""
 
     external_id: str | None = Field(
         None,

@@ -183,7 +183,7 @@ class ChannelAnswer(ResponseModel):
         description="What `channel` of other requests and events names it by.", examples=["support"]
     )
     channel_id: str = Field(
-        description="Id of this channel, part of its webhook's address; a name can be given anew.",
+        description="Id of this channel, part of its webhook's address; another channel can reuse a name.",
         examples=["chn_032PUt3EK71lpZghhd5Udy"],
     )
     plugin: str = Field(description="Kind of messenger.", examples=[examples.CHANNEL])
@@ -221,10 +221,10 @@ class ChannelAnswer(ResponseModel):
         " nothing."
     )
     bot: BotAnswer | None = Field(
-        description="The bot's profile; null until the messenger has told it."
+        description="The bot's profile; null until the messenger has reported it."
     )
     link: Url | None = Field(
-        description="Link to the bot; null until the messenger has told its name.",
+        description="Link to the bot; null until the messenger has reported its name.",
         examples=[f"{examples.BOT_URL}?start=hello"],
     )
     budget: BudgetAnswer | None = Field(
@@ -250,8 +250,8 @@ class ChannelRequestAnswer(ResponseModel):
     name: str = Field(description="Name of the channel that the bot becomes.", examples=["support"])
     plugin: str = Field(description="Kind of messenger.", examples=[examples.CHANNEL])
     username: str = Field(
-        description="The bot's suggested username. The bot is recognised by it: whoever makes the bot must"
-        " keep it.",
+        description="The bot's suggested username. The service recognises the bot by it, so its creator"
+        " must keep it.",
         examples=["support_k3v9x0qa7d_bot"],
     )
     status: ChannelRequestStatus = Field(

@@ -46,8 +46,8 @@ async def create_channel_request(
 ) -> ChannelRequestAnswer:
     """Asks for a bot that a person makes on the messenger in one tap, without a token to paste.
 
-    Whoever opens `link` within an hour and confirms there has made the bot, named like the project. It
-    becomes the channel `name` a moment later; `status` tells of it. An earlier request of that name is
+    The person who opens `link` within an hour and confirms creates the bot, named like the project. It
+    becomes the channel `name` a moment later; `status` shows it. An earlier request of that name is
     cancelled.
     """
     request = await channel_requests.create(ctx.tx, ctx.project_id, body.name, body.plugin)

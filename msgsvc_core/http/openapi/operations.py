@@ -151,7 +151,7 @@ class Operations:
     def _success(self, endpoint: Endpoint) -> tuple[int, dict[str, Any]]:
         if endpoint.answer:
             return endpoint.status, {
-                # What it is stands at the schema.
+                # The schema describes it.
                 "description": f"{HTTPStatus(endpoint.status).phrase}.",
                 "content": {_JSON: self._content(endpoint.answer)},
             }

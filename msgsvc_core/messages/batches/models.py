@@ -91,7 +91,7 @@ class BatchAnswer(ResponseModel):
 
 
 class BatchStatusAnswer(ResponseModel):
-    """A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum
+    """A batch. While it runs, messages without a final status are only in `total`; then `total` is the sum
     of `sent`, `failed` and `skipped`."""
 
     batch_id: BatchId

@@ -160,7 +160,7 @@ class UpdateTemplateBody(
         Kept[list[list[TemplateButton]]],
     ]
 ):
-    """New contents; what is left out stays, and null for `media` takes the file away."""
+    """New contents; omitted fields stay unchanged, and null for `media` removes the file."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": TEXT, "buttons": [[BUTTON]]}, {"media": None}]}
@@ -316,7 +316,7 @@ class PreviewMessage(
 
 
 class TemplatePreviewAnswer(ResponseModel):
-    """The message in each language that was asked for."""
+    """The message in each requested language."""
 
     data: list[PreviewMessage] = Field(description="One entry per language.")
     unused: list[str] = Field(

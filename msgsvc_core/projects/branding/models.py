@@ -129,7 +129,7 @@ class BrandingAnswer(ResponseModel):
 
 
 class UpdateBrandingBody(RequestModel):
-    """What is to change; a field that is left out stays. Null removes a value."""
+    """Changes; omitted fields stay unchanged. Null removes a value."""
 
     sender_name: str | None = Field(
         None,

@@ -70,5 +70,5 @@ async def confirm_bulk_action(
 async def cancel_bulk_action(
     ctx: Context, bulk_action_id: BulkActionId, bulk_actions: BulkActions
 ) -> BulkActionAnswer:
-    """Ends a bulk action where it is. What is done stays done."""
+    """Cancels a bulk action. Changes so far stay."""
     return shown(await bulk_actions.cancel(ctx.tx, ctx.project_id, bulk_action_id))

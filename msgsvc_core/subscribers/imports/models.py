@@ -125,7 +125,7 @@ class ImportParts(Query):
     consent: Consent = Field(
         "unsubscribed",
         description="Of rows without a column `consent`. `subscribed` only if you have the consent of all of"
-        " them: `unsubscribed` people get one-time codes and sign-ins alone.",
+        " them: `unsubscribed` people get only one-time codes and sign-ins.",
     )
     same_bot: bool = Field(
         False,

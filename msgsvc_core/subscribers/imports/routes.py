@@ -97,5 +97,5 @@ async def get_people_import_report(
 async def cancel_people_import(
     ctx: Context, import_id: ImportId, imports: PeopleImports
 ) -> PeopleImportAnswer:
-    """Ends an import where it is. What is done stays done; the other rows are deleted."""
+    """Cancels an import. Imported rows stay; the other rows are deleted."""
     return PeopleImportAnswer.of(await imports.cancel(ctx.tx, ctx.project_id, import_id))

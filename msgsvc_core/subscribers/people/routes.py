@@ -50,7 +50,7 @@ async def set_person_consent(
 ) -> PersonAnswer:
     """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
 
-    Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves alone.
+    Subscribe only people who agreed to it. People who blocked a bot can only come back by themselves.
     """
     person = await people.set_consent(
         ctx.tx, ctx.project_id, body.external_id, body.channel, body.consent

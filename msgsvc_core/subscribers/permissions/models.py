@@ -36,7 +36,7 @@ Description = Annotated[
     Localized,
     visible(DESCRIPTION_LENGTH),
     Field(
-        description="What people read beside the button, or one text per language; at most 256 characters.",
+        description="What people read next to the button, or one text per language; at most 256 characters.",
         examples=[DESCRIPTION_EXAMPLE],
     ),
 ]
@@ -66,19 +66,19 @@ class CreatePermissionBody(RequestModel):
     title: Title
     description: Description | None = Field(
         None,
-        description="What people read beside the button, or one text per language; at most 256 characters.",
+        description="What people read next to the button, or one text per language; at most 256 characters.",
     )
     default: bool = Field(False, description=DEFAULT, examples=[False])
 
 
 class UpdatePermissionBody(RequestModel):
-    """Changes of a permission; what is left out stays. A description of null is removed."""
+    """Changes of a permission; omitted fields stay unchanged, and null removes the description."""
 
     title: Kept[Title] = Field(
         None, description="New label, or one per language; replaces all languages."
     )
     description: Description | None = Field(
-        None, description="New text beside the button, or one per language; null removes it."
+        None, description="New text next to the button, or one per language; null removes it."
     )
     default: Kept[bool] = Field(None, description=DEFAULT, examples=[True])
 
@@ -95,7 +95,7 @@ class PermissionAnswer(ResponseModel):
         examples=[TITLE_EXAMPLE],
     )
     description: Localized | None = Field(
-        description="What people read beside the button, or one text per language; null without one.",
+        description="What people read next to the button, or one text per language; null without one.",
         examples=[DESCRIPTION_EXAMPLE],
     )
     default: bool = Field(description=DEFAULT, examples=[False])

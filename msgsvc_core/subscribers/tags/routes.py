@@ -21,7 +21,7 @@ async def list_tags(ctx: Context, query: PageQuery, tags: Tags) -> TagList:
 
 @router.post("/v1/tags", status=201, errors=(Conflict,), audited=lambda _: _("Tag created"))
 async def create_tag(ctx: Context, body: CreateTagBody, tags: Tags) -> TagAnswer:
-    """Creates a tag. Adding a tag to a subscriber or a link creates it as well."""
+    """Creates a tag. Adding a tag to a subscriber or a link also creates it."""
     return TagAnswer.of(await tags.create(ctx.tx, ctx.project_id, body.name))
 
 

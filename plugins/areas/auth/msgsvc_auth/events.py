@@ -10,7 +10,7 @@ from msgsvc_core.subscribers.models import ProvenIdentity
 
 
 class AuthCompleted(ResponseModel):
-    """Fields of `auth.completed`, beside the subscriber's."""
+    """Fields of `auth.completed`, with the subscriber's."""
 
     session_id: SessionId
     state: str = Field(

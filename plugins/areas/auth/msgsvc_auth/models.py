@@ -269,7 +269,7 @@ class SessionAnswer(ResponseModel):
     start_messages: StartMessages = None
     match_number: int | None = Field(
         None,
-        description="10-99, to be shown beside the links; absent unless `number_matching` was true.",
+        description="10-99, to show next to the links; absent unless `number_matching` was true.",
         examples=[42],
     )
     expires_in: int = Field(description="Seconds in which the person can confirm.", examples=[600])
@@ -291,7 +291,7 @@ class StatusQuery(Query):
 
 
 class SessionStatusAnswer(ResponseModel):
-    """Where a session stands."""
+    """The status of a session."""
 
     leave_out_none = frozenset({"code"})
 
@@ -363,7 +363,7 @@ class CreateStaticLinkBody(RequestModel):
 
 
 class UpdateStaticLinkBody(RequestModel):
-    """What to change of a static link; what is left out stays."""
+    """Changes of a static link; omitted fields stay unchanged."""
 
     name: Kept[LinkName] = Field(None, description=NAME_OF_LINK, examples=["Sign-in page"])
     callback_url: Kept[UrlText] = Field(None, description=CALLBACK, examples=[CALLBACK_URL])

@@ -44,7 +44,7 @@ class UsageAnswer(ResponseModel):
 
 
 class BillingAnswer(ResponseModel):
-    """How the account that pays for the project stands.
+    """The account that pays for the project.
 
     All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
     """

@@ -230,9 +230,9 @@ class SendBroadcastTestBody(MailingMessage):
 
 
 class BroadcastAccepted(ResponseModel):
-    """The broadcast that was taken; `total` is how many would get it now.
+    """The accepted broadcast; `total` is how many would get it now.
 
-    With `dry_run` there are `total` and `credits` alone: nothing was taken.
+    With `dry_run` there are only `total` and `credits`: nothing was accepted.
     """
 
     model_config = ConfigDict(
@@ -264,8 +264,8 @@ class BroadcastAccepted(ResponseModel):
 
 
 class ChannelFigures(ResponseModel):
-    """A channel of a broadcast's route, and the people who stand there: each counts once, on the channel that
-    reached them, is tried, or was tried last."""
+    """A channel of a broadcast's route, and its people. Each person counts once: on the channel that
+    reached them, is being tried, or was tried last."""
 
     channel: str = Field(description="The channel.", examples=["messenger_a"])
     sent: Sent
@@ -338,8 +338,8 @@ class BroadcastAnswer(ResponseModel):
     name: str | None = Field(description=NAME, examples=["Spring sale"])
     source: str = Field(
         description="Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and"
-        " `/v1/recurring`; `forms` for the route of a form to a tag; or another plugin."
-        " `broadcast.completed` is emitted for `broadcasts` alone.",
+        " `/v1/recurring`; `forms` for a form's rule to a tag; or another plugin."
+        " `broadcast.completed` is emitted only for `broadcasts`.",
         examples=["broadcasts"],
     )
     status: MailingStatus = Field(description=STATUS, examples=["completed"])
@@ -375,7 +375,7 @@ class BroadcastAnswer(ResponseModel):
         description="How its variants are tried; null for one message."
     )
     send_at: Time | None = Field(
-        description="The start time that was asked for; null for at once.", examples=[None]
+        description="The requested start time; null for at once.", examples=[None]
     )
     created_at: CreatedAt = Field(examples=[examples.TIME])
     started_at: Time | None = Field(description="When it began; null before.")

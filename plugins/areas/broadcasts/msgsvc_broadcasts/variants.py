@@ -157,7 +157,7 @@ def _status(mailing: Mailing) -> ExperimentStatus:
 
 
 class BroadcastVariantAnswer(ResponseModel):
-    """A variant, and what became of it. Who got it as the winner is not among its figures."""
+    """A variant and its results. They exclude the people who got it as the winner."""
 
     name: VariantName
     message: AsGiven[MailingMessageAnswer] = Field(

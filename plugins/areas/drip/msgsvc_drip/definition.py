@@ -153,7 +153,7 @@ class StepMessage(
     )
     variables: Variables | None = Field(
         None,
-        description="For the template, beside each person's own values.",
+        description="For the template, with each person's own values.",
         examples=[{"discount": "10 %"}],
     )
     permission: PermissionKey | None = Field(

@@ -114,7 +114,7 @@ class Trigger(RequestModel):
 
     on: TriggerKind = Field(
         description="What happens to people: they subscribe, get a tag, grant a permission, an event about"
-        " them is emitted; or `manual`, by `POST /v1/drips/{drip_id}/enroll` alone."
+        " them is emitted; or `manual`, only by `POST /v1/drips/{drip_id}/enroll`."
     )
     value: str | None = Field(
         None,
@@ -183,7 +183,7 @@ class CreateDripBody(RequestModel):
 
 
 class UpdateDripBody(RequestModel):
-    """What is to change; a field that is left out stays."""
+    """Changes; omitted fields stay unchanged."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"stop_on": ["order.completed"], "reentry": "never"}]}

@@ -181,9 +181,9 @@ class ToTicket(RequestModel):
 
 
 class ToWebhook(RequestModel):
-    """The event `form.submitted` alone, which every submission emits."""
+    """Only the event `form.submitted`, which every submission emits."""
 
-    kind: Literal["webhook"] = Field(description="To nobody beside your webhooks.")
+    kind: Literal["webhook"] = Field(description="To nobody except your webhooks.")
 
 
 class ToNextField(RequestModel):

@@ -100,7 +100,7 @@ class CreateFormBody(Definition):
 
 
 class UpdateFormBody(RequestModel):
-    """What is to change; a field that is left out stays. Null removes what a form need not have."""
+    """Changes; omitted fields stay unchanged. Null removes an optional value."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"title": "Call me back today", "redirect_url": None}]}

@@ -10,14 +10,14 @@ SENT, FAILED = "gateway.sent", "gateway.failed"
 
 
 class GatewayMessageSent(ResponseModel):
-    """Fields of `gateway.sent`, beside the subscriber's."""
+    """Fields of `gateway.sent`, with the subscriber's."""
 
     message_id: GatewayMessageId
     gateway_id: GatewayId
 
 
 class GatewayMessageFailed(ResponseModel):
-    """Fields of `gateway.failed`, beside those of the subscriber who was tried last."""
+    """Fields of `gateway.failed`, with those of the subscriber who was tried last."""
 
     message_id: GatewayMessageId
     gateway_id: GatewayId

@@ -124,7 +124,7 @@ class TicketChanges:
     async def snooze(
         self, tx: Tx, project_id: str, ticket_id: str, until_ms: int | None, actor: Actor
     ) -> Ticket:
-        """Puts a ticket aside until then, or until the customer writes; without a time, until they write.
+        """Snoozes a ticket until then, or until the customer writes; without a time, until the customer writes.
 
         Raises `NotFound`, `ValidationFailed` for a time that is over or too far, and `Conflict` for
         what is closed.

@@ -342,8 +342,8 @@ class OpenTicketBody(RequestModel):
     tags: list[TicketTag] = Field(default_factory=list, description="Labels for agents.")
     assignee_id: str | None = Field(
         None,
-        description="The member who is to handle it, no viewer. By default nobody, or the next in turn where"
-        " tickets are distributed.",
+        description="The assigned member, not a viewer. By default nobody, or the next agent if tickets"
+        " are assigned automatically.",
         examples=[examples.MEMBER_ID],
     )
     file_ids: FileIds = Field(default_factory=list)
@@ -377,7 +377,7 @@ class ReplyToTicketBody(MediaPart[MediaBody], TextPart[MessageText | None], Requ
 
     text: MessageText | None = Field(
         None,
-        description="What the customer is told, or the note. Required without `canned`.",
+        description="The text to the customer, or of the note. Required without `canned`.",
         examples=["It arrives tomorrow."],
     )
     canned: CannedKey | None = Field(
@@ -463,7 +463,7 @@ class UpdateTicketBody(RequestModel):
     )
     assignee_id: str | None = Field(
         None,
-        description="The member who is to handle the ticket, no viewer; null unassigns it.",
+        description="The assigned member, not a viewer; null unassigns the ticket.",
         examples=[examples.MEMBER_ID],
     )
     only_if_unassigned: bool = Field(

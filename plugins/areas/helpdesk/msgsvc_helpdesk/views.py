@@ -63,8 +63,8 @@ class TicketAnswer(ResponseModel):
     assignee_id: AssigneeId
     tags: list[str] = Field(description="Labels for agents.", examples=[["delivery"]])
     source: str = Field(
-        description="How it was opened: by a `message` of the customer, by the `api`, or by the plugin that"
-        " asked for it, as `form`.",
+        description="How it was opened: by a `message` of the customer, by the `api`, or by a plugin, such"
+        " as `form`.",
         examples=["message"],
     )
     source_id: str | None = Field(

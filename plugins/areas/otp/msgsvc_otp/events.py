@@ -11,7 +11,7 @@ FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED = "otp.failed_attempt", "otp.max_attempts_r
 
 
 class OtpEvent(ResponseModel):
-    """Fields of every event of a one-time code, beside the subscriber's."""
+    """Fields of every event of a one-time code, with the subscriber's."""
 
     otp_id: OtpId
     purpose: PurposeOfCode

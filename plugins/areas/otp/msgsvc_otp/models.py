@@ -222,7 +222,7 @@ class SendOtpBody(Terms):
 
     @model_validator(mode="after")
     def _one_way(self) -> "SendOtpBody":
-        """With `route`: neither `channel` nor `address`."""
+        """With `route_id`: neither `channel` nor `address`."""
         if self.route_id is not None:
             for name in ("channel", "address"):
                 if getattr(self, name) is not None:

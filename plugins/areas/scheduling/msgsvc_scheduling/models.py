@@ -292,8 +292,7 @@ class UpdateScheduledBody(MessageChanges):
     )
     timezone: Kept[Zone] = Field(
         None,
-        description="Time zone of a local `send_at`, beside which alone it may stand; by default the"
-        " current one.",
+        description="Time zone of a local `send_at`; needs `send_at`. By default the current one.",
         examples=["Europe/Berlin"],
     )
 

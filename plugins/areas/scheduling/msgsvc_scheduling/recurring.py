@@ -146,9 +146,8 @@ class CreateRecurringBody(MessageBody):
 
 
 class UpdateRecurringBody(MessageChanges):
-    """Another message, other times, or both. What is left out stays as it is.
-
-    Null takes away `starts_at`, `ends_at`, `quiet_hours`.
+    """Another message, other times, or both. Omitted fields stay unchanged. Null removes `starts_at`,
+    `ends_at`, `quiet_hours`.
     """
 
     model_config = ConfigDict(

@@ -88,7 +88,7 @@ async def update_recurring(
 async def pause_recurring(
     ctx: Context, recurring_id: RecurringId, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
-    """Pauses it. Runs due meanwhile are skipped."""
+    """Pauses it. Runs that fall due during the pause are skipped."""
     return await _answer(
         ctx, mailings, await scheduling.pause(ctx.tx, ctx.project_id, recurring_id)
     )

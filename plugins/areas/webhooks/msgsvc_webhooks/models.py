@@ -162,7 +162,7 @@ class CreateWebhookBody(RequestModel):
 
 
 class UpdateWebhookBody(RequestModel):
-    """What is to change; a field that is left out stays. `description: null` removes the note."""
+    """Changes; omitted fields stay unchanged. `description: null` removes the note."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -185,7 +185,7 @@ class UpdateWebhookBody(RequestModel):
 
 
 class ReplayWebhookBody(RequestModel):
-    """What is to be delivered again."""
+    """The deliveries to repeat."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
     include_delivered: bool = Field(

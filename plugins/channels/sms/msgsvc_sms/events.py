@@ -21,7 +21,7 @@ class SmsLimitReached(ResponseModel):
         examples=["20 new numbers an hour that begin with +7999555"],
     )
     until: str = Field(
-        description="When it begins to count anew, unless the operator lifts it before.",
+        description="When the limit resets, unless the operator lifts it first.",
         examples=["2026-11-28T12:00:00Z"],
     )
 
@@ -29,7 +29,8 @@ class SmsLimitReached(ResponseModel):
 SMS_EVENTS = (
     EventSpec(
         LIMIT_REACHED,
-        "A limit against toll fraud has stopped one of your messages by SMS; once until it counts anew.",
+        "A limit against toll fraud has stopped one of your messages by SMS. Emitted once until the limit"
+        " is reset.",
         SmsLimitReached,
         of_subscriber=False,
         group="developers",

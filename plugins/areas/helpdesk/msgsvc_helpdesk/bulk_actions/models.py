@@ -21,7 +21,7 @@ ERRORS: Mapping[str, str] = {"assignee_gone": "The member no longer answers cust
 #: Statuses that can be set; a snooze has an end.
 SETTABLE = ("open", "pending", "closed")
 
-WHAT = "What is done with each ticket, by the rules of the endpoint of the same name."
+WHAT = "The change to each ticket, by the rules of `PATCH /v1/tickets/{ticket_id}`."
 VALUE = (
     "Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of"
     " `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`."
@@ -29,7 +29,7 @@ VALUE = (
 
 
 class StartTicketBulkActionBody(RequestModel):
-    """What is done with which tickets: `all`, `filters` or `ticket_ids`."""
+    """A change, and the tickets that it applies to: `all`, `filters` or `ticket_ids`."""
 
     model_config = ConfigDict(
         json_schema_extra={

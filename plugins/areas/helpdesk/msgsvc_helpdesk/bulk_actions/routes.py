@@ -46,6 +46,6 @@ async def get_ticket_bulk_action(
 async def cancel_ticket_bulk_action(
     ctx: Context, bulk_action_id: BulkActionId, bulk_actions: TicketBulkActions
 ) -> BulkActionAnswer:
-    """Ends a bulk action on tickets where it is. What is done stays done."""
+    """Cancels a bulk action on tickets. Changes so far stay."""
     bulk = await bulk_actions.cancel(ctx.tx, ctx.project_id, bulk_action_id)
     return shown(bulk)

@@ -44,8 +44,8 @@ _OPENINGS = (
 )
 _HOLIDAYS = "Days on which it is closed."
 _AWAY = (
-    "What a customer is told in their messenger who writes while it is closed, once for each ticket and"
-    " closed period: a text, or one by language. Null for nothing."
+    "The bot's answer to a customer who writes outside these hours, once for each ticket and closed"
+    " period: a text, or one by language. Null for nothing."
 )
 
 #: Characters of the text for closed hours.

@@ -116,8 +116,8 @@ class SlaClockAnswer(ResponseModel):
 
     target: TargetName
     status: ClockStatus = Field(
-        description="`running` while the team is to act, `paused` while the customer is, `completed` when"
-        " there is nothing to wait for."
+        description="`running` while the ticket waits for the team, `paused` while it waits for the"
+        " customer, `completed` if nothing is left."
     )
     due_at: Time | None = Field(
         description="When the target is missed, or was; null unless it is running."

@@ -72,7 +72,7 @@ _JWKS_URI = (
     "Where such a set is fetched from instead, when the client is registered and when it signs with a key"
     " that is not known, at most once a minute."
 )
-_FIRST_PARTY = "Whether people are signed in without being asked for consent."
+_FIRST_PARTY = "Whether people sign in without a question for consent."
 _NUMBER_MATCHING = "Whether people always have to choose the number that the page shows."
 _MUST_PROVE = (
     "Only channels that prove one of these sign people in: an `account` on a messenger, access to a"
@@ -218,7 +218,7 @@ class CreateOidcClientBody(ClientFields):
 
 
 class UpdateOidcClientBody(RequestModel):
-    """Changes of a client; what is left out stays. A URL of null is removed."""
+    """Changes of a client; omitted fields stay unchanged, and null removes a URL."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"redirect_uris": [_CALLBACK], "home_url": None}]}
