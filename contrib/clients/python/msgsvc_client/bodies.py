@@ -44,8 +44,8 @@ class _AddSubscriberBody(TypedDict):
 class AddSubscriberBody(_AddSubscriberBody, total=False):
     """A person by their address, on a channel where people are known by one, such as email."""
 
-    #: `active` people get messages: you have their consent. `unsubscribed` ones get one-time codes and
-    #: sign-ins alone.
+    #: `active` people get messages: you have their consent. `unsubscribed` ones get only one-time
+    #: codes and sign-ins.
     status: Literal["active", "unsubscribed"]
     #: First name.
     first_name: str
@@ -399,7 +399,7 @@ class CreateOidcClientBody(_CreateOidcClientBody, total=False):
     #: Where such a set is fetched from instead, when the client is registered and when it signs with a
     #: key that is not known, at most once a minute.
     jwks_uri: str | None
-    #: Whether people are signed in without being asked for consent.
+    #: Whether people sign in without a question for consent.
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
@@ -438,7 +438,7 @@ class _CreatePermissionBody(TypedDict):
 class CreatePermissionBody(_CreatePermissionBody, total=False):
     """A new permission."""
 
-    #: What people read beside the button, or one text per language; at most 256 characters.
+    #: What people read next to the button, or one text per language; at most 256 characters.
     description: str | Mapping[str, str] | None
     #: Whether people who subscribe from now on have granted it at once.
     default: bool
@@ -626,9 +626,7 @@ class Delay(TypedDict, total=False):
 
 
 class EditMessageBody(TypedDict, total=False):
-    """What a message is to show from now on. What is left out stays as it is. At least one field is
-    given.
-    """
+    """New contents of a message; omitted fields stay unchanged. At least one field is given."""
 
     #: New text.
     text: str
@@ -811,8 +809,8 @@ class OpenTicketBody(_OpenTicketBody, total=False):
     priority: Literal["low", "normal", "high", "urgent"]
     #: Labels for agents.
     tags: Sequence[str]
-    #: The member who is to handle it, no viewer. By default nobody, or the next in turn where tickets
-    #: are distributed.
+    #: The assigned member, not a viewer. By default nobody, or the next agent if tickets are assigned
+    #: automatically.
     assignee_id: str | None
     #: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
     file_ids: Sequence[str]
@@ -870,7 +868,7 @@ class _ReplayWebhookBody(TypedDict):
 
 
 class ReplayWebhookBody(_ReplayWebhookBody, total=False):
-    """What is to be delivered again."""
+    """The deliveries to repeat."""
 
     #: Whether those that were delivered are delivered once more.
     include_delivered: bool
@@ -881,7 +879,7 @@ class ReplyToTicketBody(TypedDict, total=False):
     is given; `variables` are for `canned`. At most one of `media` and `file_id` is given.
     """
 
-    #: What the customer is told, or the note. Required without `canned`.
+    #: The text to the customer, or of the note. Required without `canned`.
     text: str | None
     #: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
     #: headings, lists, tables, quotes, code blocks and dividers, which messengers without them show as
@@ -939,7 +937,7 @@ class _RouteStepBody(TypedDict):
 
 
 class RouteStepBody(_RouteStepBody, total=False):
-    """One channel of a route, and what is waited for there."""
+    """One channel of a route, and the report that ends the route there."""
 
     #: What ends the route at this step: the messenger took the message (`sent`), it reached the
     #: person's device (`delivered`), they opened it (`read`), or they wrote or pressed a button
@@ -1094,7 +1092,7 @@ class SendBroadcastTestBody(_SendBroadcastTestBody, total=False):
 
 
 class SendOtpBody(TypedDict, total=False):
-    """The recipient of a code, and its options. With `route`: neither `channel` nor `address`."""
+    """The recipient of a code, and its options. With `route_id`: neither `channel` nor `address`."""
 
     #: What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the
     #: same purpose, and no other.
@@ -1161,7 +1159,7 @@ class _StartBulkActionBody(TypedDict):
 
 
 class StartBulkActionBody(_StartBulkActionBody, total=False):
-    """What is done with whom: `all`, `filters` or `subscriber_ids`."""
+    """A change, and the subscribers whom it applies to: `all`, `filters` or `subscriber_ids`."""
 
     #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
     value: str | None
@@ -1174,14 +1172,14 @@ class StartBulkActionBody(_StartBulkActionBody, total=False):
 
 
 class _StartTicketBulkActionBody(TypedDict):
-    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    #: The change to each ticket, by the rules of `PATCH /v1/tickets/{ticket_id}`.
     action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
 
 
 class StartTicketBulkActionBody(_StartTicketBulkActionBody, total=False):
-    """What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a
-    status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids`
-    is given.
+    """A change, and the tickets that it applies to: `all`, `filters` or `ticket_ids`. `value` fits the
+    action: a status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and
+    `ticket_ids` is given.
     """
 
     #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
@@ -1227,7 +1225,7 @@ class StepMessage(TypedDict, total=False):
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
-    #: For the template, beside each person's own values.
+    #: For the template, with each person's own values.
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language. Required without `template`.
     text: str | Mapping[str, str] | None
@@ -1433,9 +1431,9 @@ class ToTicket(_ToTicket, total=False):
 
 
 class ToWebhook(TypedDict):
-    """The event `form.submitted` alone, which every submission emits."""
+    """Only the event `form.submitted`, which every submission emits."""
 
-    #: To nobody beside your webhooks.
+    #: To nobody except your webhooks.
     kind: Literal["webhook"]
 
 
@@ -1461,7 +1459,7 @@ class TrackEventBody(_TrackEventBody, total=False):
 
 class _Trigger(TypedDict):
     #: What happens to people: they subscribe, get a tag, grant a permission, an event about them is
-    #: emitted; or `manual`, by `POST /v1/drips/{drip_id}/enroll` alone.
+    #: emitted; or `manual`, only by `POST /v1/drips/{drip_id}/enroll`.
     on: Literal["subscription", "tag", "permission", "event", "manual"]
 
 
@@ -1480,7 +1478,7 @@ class Trigger(_Trigger, total=False):
 
 
 class UpdateBrandingBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. Null removes a value."""
+    """Changes; omitted fields stay unchanged. Null removes a value."""
 
     #: Name shown to people instead of the project's: 1-64 printable characters.
     sender_name: str | None
@@ -1516,7 +1514,7 @@ class UpdateDeskSettingsBody(TypedDict, total=False):
 
 
 class UpdateDripBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays."""
+    """Changes; omitted fields stay unchanged."""
 
     #: Shown to the people who manage campaigns.
     name: str
@@ -1534,7 +1532,7 @@ class UpdateDripBody(TypedDict, total=False):
 
 
 class UpdateFormBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. Null removes what a form need not have."""
+    """Changes; omitted fields stay unchanged. Null removes an optional value."""
 
     #: Heading of the form: one text for all, or texts by language.
     title: str | Mapping[str, str]
@@ -1581,13 +1579,13 @@ class UpdateHoursBody(TypedDict, total=False):
     openings: Sequence[OpeningBody]
     #: Days on which it is closed.
     holidays: Sequence[HolidayBody]
-    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
-    #: and closed period: a text, or one by language. Null for nothing.
+    #: The bot's answer to a customer who writes outside these hours, once for each ticket and closed
+    #: period: a text, or one by language. Null for nothing.
     away_message: str | Mapping[str, str] | None
 
 
 class UpdateMemberBody(TypedDict, total=False):
-    """Changes of a member; what is left out stays."""
+    """Changes of a member; omitted fields stay unchanged."""
 
     #: Name shown to colleagues and customers.
     name: str
@@ -1598,7 +1596,7 @@ class UpdateMemberBody(TypedDict, total=False):
 
 
 class UpdateOidcClientBody(TypedDict, total=False):
-    """Changes of a client; what is left out stays. A URL of null is removed."""
+    """Changes of a client; omitted fields stay unchanged, and null removes a URL."""
 
     #: Shown to people when they sign in.
     name: str
@@ -1625,7 +1623,7 @@ class UpdateOidcClientBody(TypedDict, total=False):
     #: Where such a set is fetched from instead, when the client is registered and when it signs with a
     #: key that is not known, at most once a minute.
     jwks_uri: str
-    #: Whether people are signed in without being asked for consent.
+    #: Whether people sign in without a question for consent.
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
@@ -1647,18 +1645,18 @@ class UpdateOidcClientBody(TypedDict, total=False):
 
 
 class UpdatePermissionBody(TypedDict, total=False):
-    """Changes of a permission; what is left out stays. A description of null is removed."""
+    """Changes of a permission; omitted fields stay unchanged, and null removes the description."""
 
     #: New label, or one per language; replaces all languages.
     title: str | Mapping[str, str]
-    #: New text beside the button, or one per language; null removes it.
+    #: New text next to the button, or one per language; null removes it.
     description: str | Mapping[str, str] | None
     #: Whether people who subscribe from now on have granted it at once.
     default: bool
 
 
 class UpdateProjectBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. A text that is null is removed."""
+    """Changes; omitted fields stay unchanged, and null removes a text."""
 
     #: Name shown to people: 1-64 printable characters.
     name: str
@@ -1673,9 +1671,8 @@ class UpdateProjectBody(TypedDict, total=False):
 
 
 class UpdateRecurringBody(TypedDict, total=False):
-    """Another message, other times, or both. What is left out stays as it is.
-
-    Null takes away `starts_at`, `ends_at`, `quiet_hours`.
+    """Another message, other times, or both. Omitted fields stay unchanged. Null removes `starts_at`,
+    `ends_at`, `quiet_hours`.
     """
 
     #: Key of a template; replaces text, format, media and buttons.
@@ -1716,8 +1713,8 @@ class UpdateRecurringBody(TypedDict, total=False):
 
 
 class UpdateRouteBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. Every step but the last that waits for more than
-    `sent` has `within_seconds`.
+    """Changes; omitted fields stay unchanged. Every step but the last that waits for more than `sent` has
+    `within_seconds`.
     """
 
     #: What people choose it by; no other route of the project has it.
@@ -1754,7 +1751,7 @@ class UpdateScheduledBody(TypedDict, total=False):
     route_id: str | None
     #: The new time: RFC 3339, or a local time in `timezone`.
     send_at: str
-    #: Time zone of a local `send_at`, beside which alone it may stand; by default the current one.
+    #: Time zone of a local `send_at`; needs `send_at`. By default the current one.
     timezone: str
 
 
@@ -1763,13 +1760,13 @@ class UpdateSlaBody(TypedDict, total=False):
     unchanged.
     """
 
-    #: Of urgent tickets.
+    #: Targets of urgent tickets.
     urgent: TargetsBody
-    #: Of tickets with high priority.
+    #: Targets of tickets with high priority.
     high: TargetsBody
-    #: Of tickets as usual.
+    #: Targets of tickets with normal priority.
     normal: TargetsBody
-    #: Of tickets with low priority.
+    #: Targets of tickets with low priority.
     low: TargetsBody
     #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
@@ -1777,7 +1774,7 @@ class UpdateSlaBody(TypedDict, total=False):
 
 
 class UpdateStaticLinkBody(TypedDict, total=False):
-    """What to change of a static link; what is left out stays."""
+    """Changes of a static link; omitted fields stay unchanged."""
 
     #: Helps you tell links apart: 1-100 characters.
     name: str
@@ -1792,7 +1789,7 @@ class UpdateStaticLinkBody(TypedDict, total=False):
 
 
 class UpdateSubscriberBody(TypedDict, total=False):
-    """Changes of a subscriber; what is left out stays."""
+    """Changes of a subscriber; omitted fields stay unchanged."""
 
     #: Your own id of the person, 1-128 printable characters; null removes the one they have.
     external_id: str | None
@@ -1813,7 +1810,7 @@ class UpdateTagBody(TypedDict):
 
 
 class UpdateTemplateBody(TypedDict, total=False):
-    """New contents; what is left out stays, and null for `media` takes the file away."""
+    """New contents; omitted fields stay unchanged, and null for `media` removes the file."""
 
     #: New text, or one per language; replaces all languages.
     text: str | Mapping[str, str]
@@ -1841,12 +1838,12 @@ class UpdateTicketBody(TypedDict, total=False):
     and a time of `snoozed_until` no `status` but `snoozed`.
     """
 
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`. A closed ticket can't be snoozed.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished. A closed ticket can't be snoozed.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent the ticket is.
     priority: Literal["low", "normal", "high", "urgent"]
-    #: The member who is to handle the ticket, no viewer; null unassigns it.
+    #: The assigned member, not a viewer; null unassigns the ticket.
     assignee_id: str | None
     #: With `assignee_id`: fail with 409 if another member has the ticket already.
     only_if_unassigned: bool
@@ -1858,7 +1855,7 @@ class UpdateTicketBody(TypedDict, total=False):
 
 
 class UpdateWebhookBody(TypedDict, total=False):
-    """What is to change; a field that is left out stays. `description: null` removes the note."""
+    """Changes; omitted fields stay unchanged. `description: null` removes the note."""
 
     #: Where events are POSTed to.
     url: str

@@ -105,7 +105,7 @@ class ChannelReceptionInterrupted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelReceptionRecovered(Event):
-    """Your own bot receives updates again, including those that the messenger stored meanwhile."""
+    """Your own bot receives updates again, including those that the messenger stored in the meantime."""
 
     name: Literal["channel.reception_recovered"] = "channel.reception_recovered"
     data: models.ChannelReceptionRecoveredEventData
@@ -311,7 +311,9 @@ class ScheduledSkipped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SmsLimitReached(Event):
-    """A limit against toll fraud has stopped one of your messages by SMS; once until it counts anew."""
+    """A limit against toll fraud has stopped one of your messages by SMS. Emitted once until the limit is
+    reset.
+    """
 
     name: Literal["sms.limit_reached"] = "sms.limit_reached"
     data: models.SmsLimitReachedEventData
@@ -395,7 +397,7 @@ class TicketSlaBreached(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TicketSlaDueSoon(Event):
-    """A service level target of a ticket is missed in `warn_seconds`, unless somebody acts."""
+    """A service level target of a ticket will be missed in `warn_seconds`, unless an agent acts."""
 
     name: Literal["ticket.sla_due_soon"] = "ticket.sla_due_soon"
     data: models.TicketSlaDueSoonEventData

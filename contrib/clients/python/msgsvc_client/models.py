@@ -158,7 +158,7 @@ class Audience(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class AuthCompletedEventData(Model):
-    """Fields of `auth.completed`, beside the subscriber's."""
+    """Fields of `auth.completed`, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -185,8 +185,8 @@ class AuthCompletedEventData(Model):
     state: str
     #: When the person confirmed.
     auth_time: str
-    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
-    #: number, or an account that a `homeserver` vouches for; null if that is not known.
+    #: What the sign-in proved about the person: an `account` on the messenger, access to a `mailbox`,
+    #: a `phone` number, or an account that a `homeserver` vouches for; null if unknown.
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
@@ -271,7 +271,7 @@ class BatchCompletedEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchStatus(Model):
-    """A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the
+    """A batch. While it runs, messages without a final status are only in `total`; then `total` is the
     sum
     of `sent`, `failed` and `skipped`.
     """
@@ -314,7 +314,7 @@ class BatchStatus(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Billing(Model):
-    """How the account that pays for the project stands.
+    """The account that pays for the project.
 
     All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
     """
@@ -450,8 +450,8 @@ class Broadcast(Model):
     #: What you call it, for lists; recipients don't see it.
     name: str | None
     #: Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and `/v1/recurring`;
-    #: `forms` for the route of a form to a tag; or another plugin. `broadcast.completed` is emitted
-    #: for `broadcasts` alone.
+    #: `forms` for a form's rule to a tag; or another plugin. `broadcast.completed` is emitted only for
+    #: `broadcasts`.
     source: str
     #: `scheduled` until its time, `running`, `paused` by a request, `completed` when every recipient
     #: has an outcome, or `cancelled`.
@@ -473,11 +473,11 @@ class Broadcast(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it: `audience_too_large`, it was cancelled for having too many
-    #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
-    #: sending failed (`service_failed`). Null if it did not stop it.
+    #: Why the service stopped it. `audience_too_large`: cancelled, because it had too many recipients
+    #: at its time. `project_disabled`: paused with its project. `service_failed`: paused, because
+    #: sending failed. Null if the service did not stop it.
     code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
-    #: The same for people.
+    #: `code` as a sentence for people.
     error: str | None
     #: Who gets it.
     audience: Audience
@@ -491,7 +491,7 @@ class Broadcast(Model):
     resend_of: str | None
     #: How its variants are tried; null for one message.
     experiment: BroadcastExperiment | None
-    #: The start time that was asked for; null for at once.
+    #: The requested start time; null for at once.
     send_at: str | None
     #: Time of creation.
     created_at: str
@@ -548,9 +548,9 @@ class Broadcast(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class BroadcastAccepted(Model):
-    """The broadcast that was taken; `total` is how many would get it now.
+    """The accepted broadcast; `total` is how many would get it now.
 
-    With `dry_run` there are `total` and `credits` alone: nothing was taken.
+    With `dry_run` there are only `total` and `credits`: nothing was accepted.
     """
 
     #: Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.
@@ -758,7 +758,7 @@ class BroadcastRecipient(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class BroadcastVariant(Model):
-    """A variant, and what became of it. Who got it as the winner is not among its figures."""
+    """A variant and its results. They exclude the people who got it as the winner."""
 
     #: The variant's name; by default A, B, C, D by place.
     name: str
@@ -871,16 +871,16 @@ class BulkAction(Model):
 
     #: The bulk action's id.
     bulk_action_id: str
-    #: What it is about: `subscribers` or `tickets`.
+    #: What it changes: `subscribers` or `tickets`.
     kind: str
-    #: What is done, as its request named it.
+    #: The action that the request named.
     action: str
     #: The tag, member, status or priority of its request; null for an action without one.
     value: str | None
     #: `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see
     #: `code`.
     status: Literal["pending", "running", "completed", "cancelled", "failed"]
-    #: How many it is about; null while they are counted.
+    #: How many it covers; null while they are counted.
     total: int | None
     #: How many were handled so far, including unchanged and `failed` ones.
     processed: int
@@ -929,13 +929,13 @@ class BulkActionFinishedEventData(Model):
     occurred_at: str
     #: The bulk action's id.
     bulk_action_id: str
-    #: What it is about: `subscribers` or `tickets`.
+    #: What it changes: `subscribers` or `tickets`.
     kind: str
-    #: What was done, as its request named it.
+    #: The action that the request named.
     action: str
     #: `completed`, `cancelled` by a request, or `failed`, see `code`.
     status: Literal["completed", "cancelled", "failed"]
-    #: How many it is about, as far as they were collected.
+    #: How many it covers, as far as they were collected.
     total: int
     #: How many were handled, including those where nothing had to change, and `failed` ones.
     processed: int
@@ -1129,7 +1129,7 @@ class Channel(Model):
 
     #: What `channel` of other requests and events names it by.
     name: str
-    #: Id of this channel, part of its webhook's address; a name can be given anew.
+    #: Id of this channel, part of its webhook's address; another channel can reuse a name.
     channel_id: str
     #: Kind of messenger.
     plugin: str
@@ -1151,9 +1151,9 @@ class Channel(Model):
     receiving: Literal["nothing", "poll", "webhook"]
     #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
     reception: Reception | None
-    #: The bot's profile; null until the messenger has told it.
+    #: The bot's profile; null until the messenger has reported it.
     bot: Bot | None
-    #: Link to the bot; null until the messenger has told its name.
+    #: Link to the bot; null until the messenger has reported its name.
     link: str | None
     #: What the bot may spend on its messenger a day; null if it spends nothing.
     budget: Budget | None
@@ -1211,9 +1211,8 @@ class ChannelCheck(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelFigures(Model):
-    """A channel of a broadcast's route, and the people who stand there: each counts once, on the channel
-    that
-    reached them, is tried, or was tried last.
+    """A channel of a broadcast's route, and its people. Each person counts once: on the channel that
+    reached them, is being tried, or was tried last.
     """
 
     #: The channel.
@@ -1326,7 +1325,7 @@ class ChannelRequest(Model):
     name: str
     #: Kind of messenger.
     plugin: str
-    #: The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it.
+    #: The bot's suggested username. The service recognises the bot by it, so its creator must keep it.
     username: str
     #: `pending` until the bot is made; `connecting` once it is; `connected`: the channel `name` works;
     #: `failed`: the bot could not be connected, and can be added with its token; `expired`: no bot was
@@ -2061,8 +2060,8 @@ class Event(Model):
     event_id: str
     #: Name of the event, of the core or a plugin.
     event: str
-    #: The body that a webhook has beside `event_id`: `occurred_at`, the fields of its subscriber, and
-    #: its own.
+    #: The body of a webhook without `event_id`: `occurred_at`, the fields of its subscriber, and its
+    #: own.
     data: Mapping[str, Any]
 
     @classmethod
@@ -2219,7 +2218,7 @@ class Form(Model):
     #: Links that open the form in the messenger, by channel. Empty while no bot is ready.
     links: Mapping[str, str]
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
-    #: open the chat; show it beside the link. Absent if there is no such channel.
+    #: open the chat; show it next to the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
     #: QR codes of these links as SVG images, by channel; no API key needed.
     qr: Mapping[str, str]
@@ -2432,7 +2431,7 @@ class Gateway(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayFailedEventData(Model):
-    """Fields of `gateway.failed`, beside those of the subscriber who was tried last."""
+    """Fields of `gateway.failed`, with those of the subscriber who was tried last."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -2520,7 +2519,7 @@ class GatewayMessage(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class GatewaySentEventData(Model):
-    """Fields of `gateway.sent`, beside the subscriber's."""
+    """Fields of `gateway.sent`, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -2737,7 +2736,7 @@ class Link(Model):
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
     qr: Mapping[str, str]
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
-    #: open the chat; show it beside the link. Absent if there is no such channel.
+    #: open the chat; show it next to the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
     #: When the links stop working.
     expires_at: str
@@ -2940,11 +2939,11 @@ class MailingProgress(Model):
     #: Estimated seconds until the end. Null while it is not running, and until there is a rate to
     #: estimate from.
     eta_seconds: int | None
-    #: Why the service stopped it: `audience_too_large`, it was cancelled for having too many
-    #: recipients at its time. It was paused if its project was disabled (`project_disabled`), or if
-    #: sending failed (`service_failed`). Null if it did not stop it.
+    #: Why the service stopped it. `audience_too_large`: cancelled, because it had too many recipients
+    #: at its time. `project_disabled`: paused with its project. `service_failed`: paused, because
+    #: sending failed. Null if the service did not stop it.
     code: Literal["audience_too_large", "project_disabled", "service_failed"] | None
-    #: The same for people.
+    #: `code` as a sentence for people.
     error: str | None
 
     @classmethod
@@ -3126,8 +3125,8 @@ class Message(Model):
     #: Route that it is sent by; null without one. `subscriber_id` and `channel` are those of the step
     #: that it is at.
     route_id: str | None
-    #: What is waited for at this step of its route before the next one is tried, while `status` is
-    #: `sending`; null otherwise.
+    #: The report that this step of the route waits for before the next step, while `status` is
+    #: `sending`; else null.
     waits_for: Literal["delivered", "read", "answered"] | None
     #: Steps of its route so far, in their order; empty without a route.
     past_steps: list[PastStep]
@@ -3300,7 +3299,7 @@ class NewOidcClient(Model):
     ]
     #: Scopes that the client may request.
     scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Whether people are signed in without being asked for consent.
+    #: Whether people sign in without a question for consent.
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
@@ -3495,7 +3494,7 @@ class OidcClient(Model):
     ]
     #: Scopes that the client may request.
     scopes: list[Literal["openid", "profile", "email", "phone", "offline_access", "notify"]]
-    #: Whether people are signed in without being asked for consent.
+    #: Whether people sign in without a question for consent.
     first_party: bool
     #: Whether people always have to choose the number that the page shows.
     number_matching: bool
@@ -3664,7 +3663,7 @@ class Otp(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class OtpFailedAttemptEventData(Model):
-    """Fields of every event of a one-time code, beside the subscriber's."""
+    """Fields of every event of a one-time code, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -3713,7 +3712,7 @@ class OtpFailedAttemptEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class OtpMaxAttemptsReachedEventData(Model):
-    """Fields of every event of a one-time code, beside the subscriber's."""
+    """Fields of every event of a one-time code, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -3762,7 +3761,7 @@ class OtpMaxAttemptsReachedEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class OtpSentEventData(Model):
-    """Fields of every event of a one-time code, beside the subscriber's."""
+    """Fields of every event of a one-time code, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -3811,7 +3810,7 @@ class OtpSentEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class OtpVerifiedEventData(Model):
-    """Fields of every event of a one-time code, beside the subscriber's."""
+    """Fields of every event of a one-time code, with the subscriber's."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -3860,7 +3859,7 @@ class OtpVerifiedEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class PastStep(Model):
-    """A step of a message's route that is over, or whose report is waited for."""
+    """A finished step of a message's route, or one that waits for a report."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
     channel: str
@@ -3991,7 +3990,7 @@ class Permission(Model):
     key: str
     #: Label of the button that grants and revokes it, or one per language.
     title: str | Mapping[str, str]
-    #: What people read beside the button, or one text per language; null without one.
+    #: What people read next to the button, or one text per language; null without one.
     description: str | Mapping[str, str] | None
     #: Whether people who subscribe from now on have granted it at once.
     default: bool
@@ -4255,7 +4254,7 @@ class ProjectChannel(Model):
     name: str
     #: Whether it is the project's own, of `POST /v1/channels`, or shared with others.
     own: bool
-    #: Link to its bot; null until the messenger has told the bot's name.
+    #: Link to its bot; null until the messenger has reported the bot's name.
     link: str | None
 
     @classmethod
@@ -4475,11 +4474,11 @@ class Recurring(Model):
     #: `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it
     #: was sent, or has not been due.
     reason: str | None
-    #: The same for people.
+    #: `reason` as a sentence for people.
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was sent for the last time, or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -4636,7 +4635,7 @@ class RequestedOtp(Model):
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
     qr: Mapping[str, str]
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
-    #: open the chat; show it beside the link. Absent if there is no such channel.
+    #: open the chat; show it next to the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
     #: Seconds in which the link can be opened; the code's own time starts then.
     expires_in: int
@@ -4726,7 +4725,7 @@ class RouteHours(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteStep(Model):
-    """One channel of a route, and what is waited for there."""
+    """One channel of a route, and the report that ends the route there."""
 
     #: Messenger, by its channel's name in `GET /v1/project`.
     channel: str
@@ -4818,11 +4817,11 @@ class Scheduled(Model):
     #: `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it
     #: was sent, or has not been due.
     reason: str | None
-    #: The same for people.
+    #: `reason` as a sentence for people.
     error: str | None
     #: Time of creation.
     created_at: str
-    #: When it was over: sent for the last time or cancelled. Null before.
+    #: When it was sent for the last time, or cancelled. Null before.
     finished_at: str | None
 
     @classmethod
@@ -5024,13 +5023,13 @@ class SentOtp(Model):
 class ServiceLevels(Model):
     """The service levels of a project, by priority."""
 
-    #: Of urgent tickets.
+    #: Targets of urgent tickets.
     urgent: Targets
-    #: Of tickets with high priority.
+    #: Targets of tickets with high priority.
     high: Targets
-    #: Of tickets as usual.
+    #: Targets of tickets with normal priority.
     normal: Targets
-    #: Of tickets with low priority.
+    #: Targets of tickets with low priority.
     low: Targets
     #: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
     #: never. A target that is shorter has no warning.
@@ -5061,9 +5060,9 @@ class Session(Model):
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
     qr: Mapping[str, str]
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
-    #: open the chat; show it beside the link. Absent if there is no such channel.
+    #: open the chat; show it next to the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
-    #: 10-99, to be shown beside the links; absent unless `number_matching` was true.
+    #: 10-99, to show next to the links; absent unless `number_matching` was true.
     match_number: int | None
     #: Seconds in which the person can confirm.
     expires_in: int
@@ -5087,7 +5086,7 @@ class Session(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionStatus(Model):
-    """Where a session stands."""
+    """The status of a session."""
 
     #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
     session_id: str
@@ -5136,7 +5135,7 @@ class ShelvedItem(Model):
         "fault",
         "nothing_in_it",
     ]
-    #: The same for people.
+    #: `reason` as a sentence for people.
     detail: str
     #: Bytes of the item.
     size: int
@@ -5169,8 +5168,8 @@ class SlaClock(Model):
     #: Which target: `first_response` of an agent, `next_response` to what the customer wrote since, or
     #: `resolution`, the closing.
     target: Literal["first_response", "next_response", "resolution"]
-    #: `running` while the team is to act, `paused` while the customer is, `completed` when there is
-    #: nothing to wait for.
+    #: `running` while the ticket waits for the team, `paused` while it waits for the customer,
+    #: `completed` if nothing is left.
     status: Literal["running", "paused", "completed"]
     #: When the target is missed, or was; null unless it is running.
     due_at: str | None
@@ -5203,7 +5202,7 @@ class SmsLimitReachedEventData(Model):
     limit: str
     #: What it says, for people.
     detail: str
-    #: When it begins to count anew, unless the operator lifts it before.
+    #: When the limit resets, unless the operator lifts it first.
     until: str
 
     @classmethod
@@ -5240,7 +5239,7 @@ class StaticLink(Model):
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
     qr: Mapping[str, str]
     #: Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only
-    #: open the chat; show it beside the link. Absent if there is no such channel.
+    #: open the chat; show it next to the link. Absent if there is no such channel.
     start_messages: Mapping[str, str] | None
     #: Time of creation.
     created_at: str
@@ -5303,7 +5302,7 @@ class StepMessage(Model):
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
-    #: For the template, beside each person's own values.
+    #: For the template, with each person's own values.
     variables: Mapping[str, str | float | bool] | None
     #: One text for all, or texts by language. Required without `template`.
     text: str | Mapping[str, str] | None
@@ -5781,7 +5780,7 @@ class TemplateMedia(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TemplatePreview(Model):
-    """The message in each language that was asked for."""
+    """The message in each requested language."""
 
     #: One entry per language.
     data: list[PreviewMessage]
@@ -5808,8 +5807,8 @@ class Ticket(Model):
     number: int
     #: What it is about; null for a ticket that was opened without text or subject.
     subject: str | None
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -5825,8 +5824,7 @@ class Ticket(Model):
     assignee_id: str | None
     #: Labels for agents.
     tags: list[str]
-    #: How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for
-    #: it, as `form`.
+    #: How it was opened: by a `message` of the customer, by the `api`, or by a plugin, such as `form`.
     source: str
     #: What it was opened for, as the id of a form's submission; null if it came by message or API.
     source_id: str | None
@@ -5917,8 +5915,8 @@ class TicketAssignedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -5973,8 +5971,8 @@ class TicketClosedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6056,8 +6054,8 @@ class TicketCreatedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6112,8 +6110,8 @@ class TicketCsatReceivedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6208,8 +6206,8 @@ class TicketHours(Model):
     openings: list[Opening]
     #: Days on which it is closed.
     holidays: list[Holiday]
-    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
-    #: and closed period: a text, or one by language. Null for nothing.
+    #: The bot's answer to a customer who writes outside these hours, once for each ticket and closed
+    #: period: a text, or one by language. Null for nothing.
     away_message: str | Mapping[str, str] | None
 
     @classmethod
@@ -6250,8 +6248,8 @@ class TicketRepliedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6312,8 +6310,8 @@ class TicketSlaBreachedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6375,8 +6373,8 @@ class TicketSlaDueSoonEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6413,7 +6411,7 @@ class TicketSlaDueSoonEventData(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class TicketStats(Model):
-    """Tickets that were opened in a time; those merged into others are not counted."""
+    """Figures of the tickets opened in a period, without those merged into others."""
 
     #: Tickets opened after this time are counted.
     created_after: str
@@ -6475,8 +6473,8 @@ class TicketStatusChangedEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6537,8 +6535,8 @@ class TicketUnanswered24hEventData(Model):
     ticket_id: str
     #: The ticket's number in its project, from 1, for people.
     number: int
-    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
-    #: next message; `closed`.
+    #: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the
+    #: customer's next message. `closed` is finished.
     status: Literal["open", "pending", "snoozed", "closed"]
     #: How urgent it is.
     priority: Literal["low", "normal", "high", "urgent"]
@@ -6664,9 +6662,9 @@ class ToTicket(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class ToWebhook(Model):
-    """The event `form.submitted` alone, which every submission emits."""
+    """Only the event `form.submitted`, which every submission emits."""
 
-    #: To nobody beside your webhooks.
+    #: To nobody except your webhooks.
     kind: Literal["webhook"]
 
     @classmethod
@@ -6703,7 +6701,7 @@ class Trigger(Model):
     """
 
     #: What happens to people: they subscribe, get a tag, grant a permission, an event about them is
-    #: emitted; or `manual`, by `POST /v1/drips/{drip_id}/enroll` alone.
+    #: emitted; or `manual`, only by `POST /v1/drips/{drip_id}/enroll`.
     on: Literal["subscription", "tag", "permission", "event", "manual"]
     #: Name of the tag, permission or event. With `subscription`: only people who came by this
     #: `source`, null for all. Null with `manual`.
@@ -6742,7 +6740,7 @@ class Usage(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class UsageByDay(Model):
-    """What was done in a time, by day and operation."""
+    """The usage of a period, by day and operation."""
 
     #: The oldest day first, with an entry for each operation. Days without a charge are left out.
     days: list[UsageDay]
@@ -6874,8 +6872,8 @@ class VerifiedSignIn(Model):
     auth_time: str
     #: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
     session_id: str
-    #: What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone`
-    #: number, or an account that a `homeserver` vouches for; null if that is not known.
+    #: What the sign-in proved about the person: an `account` on the messenger, access to a `mailbox`,
+    #: a `phone` number, or an account that a `homeserver` vouches for; null if unknown.
     proves: Literal["account", "mailbox", "phone", "homeserver"] | None
 
     @classmethod
@@ -6967,10 +6965,10 @@ class WebhookAttempt(Model):
     duration_seconds: float
     #: HTTP status of the response; null if there was none.
     status_code: int | None
-    #: Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was no
-    #: complete response, or no call. Null if it did.
+    #: Why it did not succeed. `bad_status`: the response was not 2xx. `no_response`: there was no
+    #: complete response, or no call. Null if it succeeded.
     code: Literal["bad_status", "no_response"] | None
-    #: The same for people; null also if `status_code` says it all.
+    #: Details for people; null if `status_code` is enough.
     error: str | None
     #: The first 2 KiB of the response's body, as text; null if there was none.
     answer: str | None

@@ -217,10 +217,10 @@ class ChannelsRequestsResource:
     ) -> models.ChannelRequest:
         """Asks for a bot that a person makes on the messenger in one tap, without a token to paste.
 
-        Whoever opens `link` within an hour and confirms there has made the bot, named like the
+        The person who opens `link` within an hour and confirms creates the bot, named like the
         project. It
-        becomes the channel `name` a moment later; `status` tells of it. An earlier request of that
-        name is
+        becomes the channel `name` a moment later; `status` shows it. An earlier request of that name
+        is
         cancelled.
 
         Arguments:
@@ -668,8 +668,8 @@ class SubscribersResource:
         Arguments:
             channel: Name of the channel.
             address: Email address or phone number, on a channel where people are known by one.
-            status: `active` people get messages: you have their consent. `unsubscribed` ones get one-
-                time codes and sign-ins alone.
+            status: `active` people get messages: you have their consent. `unsubscribed` ones get only
+                one-time codes and sign-ins.
             first_name: First name.
             lang: The person's language, by any tag of BCP 47; kept as `locale`. Without it, texts are
                 in the service's default language.
@@ -1167,7 +1167,7 @@ class SubscribersResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.BulkAction:
-        """Ends a bulk action where it is. What is done stays done.
+        """Cancels a bulk action. Changes so far stay.
 
         Arguments:
             bulk_action_id: The bulk action's id.
@@ -1229,7 +1229,7 @@ class TagsResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.ProjectTag:
-        """Creates a tag. Adding a tag to a subscriber or a link creates it as well.
+        """Creates a tag. Adding a tag to a subscriber or a link also creates it.
 
         Arguments:
             name: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
@@ -1373,7 +1373,7 @@ class PermissionsResource:
             key: What `permission` of `POST /v1/send` names it by; it can't be changed later.
             title: Label of the button that grants and revokes it, or one per language; at most 64
                 characters.
-            description: What people read beside the button, or one text per language; at most 256
+            description: What people read next to the button, or one text per language; at most 256
                 characters.
             default: Whether people who subscribe from now on have granted it at once.
 
@@ -1429,7 +1429,7 @@ class PermissionsResource:
         Arguments:
             key: The permission, by its key.
             title: New label, or one per language; replaces all languages.
-            description: New text beside the button, or one per language; null removes it.
+            description: New text next to the button, or one per language; null removes it.
             default: Whether people who subscribe from now on have granted it at once.
 
         Error codes: bad_request, not_found, payload_too_large
@@ -1544,8 +1544,8 @@ class PeopleResource:
     ) -> models.Person:
         """Subscribes or unsubscribes a person on one channel; nothing happens if it is so already.
 
-        Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves
-        alone.
+        Subscribe only people who agreed to it. People who blocked a bot can only come back by
+        themselves.
 
         Arguments:
             external_id: Your own id of the person, 1-128 printable characters.
@@ -1662,7 +1662,7 @@ class PeopleResource:
         Arguments:
             channel: The channel of rows without a column `channel`.
             consent: Of rows without a column `consent`. `subscribed` only if you have the consent of
-                all of them: `unsubscribed` people get one-time codes and sign-ins alone.
+                all of them: `unsubscribed` people get only one-time codes and sign-ins.
             same_bot: The file is of this very bot, with another program until now: who started it
                 there need not start it again. Only for your own bot.
             mapping: Columns of the file by our names, as a JSON object. Other columns keep their name.
@@ -1745,7 +1745,7 @@ class PeopleResource:
         *,
         timeout_s: float | None = None,
     ) -> CsvExport:
-        """Streams, as CSV, each row that was refused or of which there is something to say, and why.
+        """Streams, as CSV, every row that was rejected or needs your attention, with the reason.
 
         `line` is that of the file; `outcome` is `refused`, `consent_kept` or `must_start`.
 
@@ -1768,7 +1768,7 @@ class PeopleResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.PeopleImport:
-        """Ends an import where it is. What is done stays done; the other rows are deleted.
+        """Cancels an import. Imported rows stay; the other rows are deleted.
 
         Arguments:
             import_id: The import's id.
@@ -2408,7 +2408,7 @@ class RoutesResource:
         steps: Sequence[bodies.RouteStepBody] | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Route:
-        """Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
+        """Changes a route; omitted fields stay unchanged. Messages in progress keep its earlier steps.
 
         Arguments:
             route_id: The route, from `POST /v1/routes`.
@@ -2436,7 +2436,7 @@ class RoutesResource:
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Deletes a route. What is being sent by it goes on.
+        """Deletes a route. Messages in progress still use it.
 
         Arguments:
             route_id: The route, from `POST /v1/routes`.
@@ -2772,7 +2772,7 @@ class MembersResource:
         erase: bool | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Removes a member; they can no longer answer customers, in messengers neither.
+        """Removes a member; they can no longer answer customers, including in messengers.
 
         They are still shown in past activity; `erase=true` also deletes their name and email. Remove
         an
@@ -5009,7 +5009,8 @@ class TicketsViewersResource:
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> Paginator[models.Viewer]:
-        """Lists who has the ticket open now, and who is writing, the newest member first.
+        """Lists the members who have the ticket open now, the newest member first, and shows who is
+        writing.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
@@ -5042,7 +5043,7 @@ class TicketsViewersResource:
         typing: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.Viewer:
-        """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+        """Records that a member has the ticket open. Repeat it every 10 seconds; it expires after 25.
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
@@ -5166,8 +5167,8 @@ class TicketsResource:
             subject: What it is about; by default the beginning of the text.
             priority: How urgent it is.
             tags: Labels for agents.
-            assignee_id: The member who is to handle it, no viewer. By default nobody, or the next in
-                turn where tickets are distributed.
+            assignee_id: The assigned member, not a viewer. By default nobody, or the next agent if
+                tickets are assigned automatically.
             file_ids: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
 
         Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, not_found,
@@ -5265,10 +5266,10 @@ class TicketsResource:
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            status: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or
-                the customer's next message; `closed`. A closed ticket can't be snoozed.
+            status: `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or
+                the customer's next message. `closed` is finished. A closed ticket can't be snoozed.
             priority: How urgent the ticket is.
-            assignee_id: The member who is to handle the ticket, no viewer; null unassigns it.
+            assignee_id: The assigned member, not a viewer; null unassigns the ticket.
             only_if_unassigned: With `assignee_id`: fail with 409 if another member has the ticket
                 already.
             tags: All its labels; others are removed.
@@ -5340,7 +5341,7 @@ class TicketsResource:
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
-            text: What the customer is told, or the note. Required without `canned`.
+            text: The text to the customer, or of the note. Required without `canned`.
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that
                 of `html`, and headings, lists, tables, quotes, code blocks and dividers, which
                 messengers without them show as lines.
@@ -5509,7 +5510,7 @@ class TicketsResource:
         events.
 
         Arguments:
-            action: What is done with each ticket, by the rules of the endpoint of the same name.
+            action: The change to each ticket, by the rules of `PATCH /v1/tickets/{ticket_id}`.
             value: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or
                 `closed`; of `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null
                 for `close`.
@@ -5595,7 +5596,7 @@ class TicketsResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.BulkAction:
-        """Ends a bulk action on tickets where it is. What is done stays done.
+        """Cancels a bulk action on tickets. Changes so far stay.
 
         Arguments:
             bulk_action_id: The bulk action's id.
@@ -5681,8 +5682,8 @@ class TicketsResource:
             openings: When it is open in a week; empty for around the clock. Hours past midnight are
                 two openings.
             holidays: Days on which it is closed.
-            away_message: What a customer is told in their messenger who writes while it is closed,
-                once for each ticket and closed period: a text, or one by language. Null for nothing.
+            away_message: The bot's answer to a customer who writes outside these hours, once for each
+                ticket and closed period: a text, or one by language. Null for nothing.
 
         Error codes: bad_request, payload_too_large
         """
@@ -5729,10 +5730,10 @@ class TicketsResource:
         Tickets that are not closed follow soon. A target that they did not have counts from then on.
 
         Arguments:
-            urgent: Of urgent tickets.
-            high: Of tickets with high priority.
-            normal: Of tickets as usual.
-            low: Of tickets with low priority.
+            urgent: Targets of urgent tickets.
+            high: Targets of tickets with high priority.
+            normal: Targets of tickets with normal priority.
+            low: Targets of tickets with low priority.
             warn_seconds: Seconds before a target is missed at which `ticket.sla_due_soon` is emitted,
                 as they pass; 0 for never. A target that is shorter has no warning.
 
@@ -5932,7 +5933,7 @@ class OidcClientsResource:
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
                 it signs with a key that is not known, at most once a minute.
-            first_party: Whether people are signed in without being asked for consent.
+            first_party: Whether people sign in without a question for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             must_prove: Only channels that prove one of these sign people in: an `account` on a
                 messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
@@ -6055,7 +6056,7 @@ class OidcClientsResource:
                 `jwks_uri`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
                 it signs with a key that is not known, at most once a minute.
-            first_party: Whether people are signed in without being asked for consent.
+            first_party: Whether people sign in without a question for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             must_prove: Only channels that prove one of these sign people in: an `account` on a
                 messenger, access to a `mailbox`, a `phone` number, an account that a `homeserver`
@@ -6636,8 +6637,7 @@ class ScheduledResource:
             route_id: Another route for the same people; null for none: `subscriber_id` gets it then,
                 or each subscriber of the audience.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
-            timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
-                current one.
+            timezone: Time zone of a local `send_at`; needs `send_at`. By default the current one.
 
         Error codes: bad_request, not_found, subscriber_not_found, conflict, payload_too_large
         """
@@ -6936,7 +6936,7 @@ class RecurringResource:
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.Recurring:
-        """Pauses it. Runs due meanwhile are skipped.
+        """Pauses it. Runs that fall due during the pause are skipped.
 
         Arguments:
             recurring_id: The recurring message's id.

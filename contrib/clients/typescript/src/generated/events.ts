@@ -69,7 +69,7 @@ export interface EventData {
   "button.clicked": ButtonClickedEventData;
   /** Your own bot can't receive updates, e.g. because another program polls for them. Sending may still work. */
   "channel.reception_interrupted": ChannelReceptionInterruptedEventData;
-  /** Your own bot receives updates again, including those that the messenger stored meanwhile. */
+  /** Your own bot receives updates again, including those that the messenger stored in the meantime. */
   "channel.reception_recovered": ChannelReceptionRecoveredEventData;
   /** Your own bot works again; queued messages are sent. */
   "channel.recovered": ChannelRecoveredEventData;
@@ -125,7 +125,10 @@ export interface EventData {
    * time was missed.
    */
   "scheduled.skipped": ScheduledSkippedEventData;
-  /** A limit against toll fraud has stopped one of your messages by SMS; once until it counts anew. */
+  /**
+   * A limit against toll fraud has stopped one of your messages by SMS. Emitted once until the limit is
+   * reset.
+   */
   "sms.limit_reached": SmsLimitReachedEventData;
   /** A user subscribed, in any way, or resubscribed. */
   "subscription.created": SubscriptionCreatedEventData;
@@ -151,7 +154,7 @@ export interface EventData {
    * reply.
    */
   "ticket.sla_breached": TicketSlaBreachedEventData;
-  /** A service level target of a ticket is missed in `warn_seconds`, unless somebody acts. */
+  /** A service level target of a ticket will be missed in `warn_seconds`, unless an agent acts. */
   "ticket.sla_due_soon": TicketSlaDueSoonEventData;
   /** A ticket's status changed. */
   "ticket.status_changed": TicketStatusChangedEventData;

@@ -296,7 +296,7 @@ export interface StartPeopleImportQuery {
   channel?: string | null | undefined;
   /**
    * Of rows without a column `consent`. `subscribed` only if you have the consent of all of them:
-   * `unsubscribed` people get one-time codes and sign-ins alone.
+   * `unsubscribed` people get only one-time codes and sign-ins.
    */
   consent?: "subscribed" | "unsubscribed" | null | undefined;
   /**
@@ -924,8 +924,8 @@ export class ChannelsRequestsResource extends Resource {
   }
 
   /**
-   * Whoever opens `link` within an hour and confirms there has made the bot, named like the project. It
-   * becomes the channel `name` a moment later; `status` tells of it. An earlier request of that name is
+   * The person who opens `link` within an hour and confirms creates the bot, named like the project. It
+   * becomes the channel `name` a moment later; `status` shows it. An earlier request of that name is
    * cancelled.
    *
    * `POST /v1/channel-requests`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
@@ -1490,7 +1490,7 @@ export class SubscribersResource extends Resource {
   }
 
   /**
-   * Ends a bulk action where it is. What is done stays done.
+   * Cancels a bulk action. Changes so far stay.
    *
    * `POST /v1/subscribers/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`,
    * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -1528,7 +1528,7 @@ export class TagsResource extends Resource {
   }
 
   /**
-   * Creates a tag. Adding a tag to a subscriber or a link creates it as well.
+   * Creates a tag. Adding a tag to a subscriber or a link also creates it.
    *
    * `POST /v1/tags`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
    * `payload_too_large`, `too_early`.
@@ -1724,7 +1724,7 @@ export class PeopleResource extends Resource {
   }
 
   /**
-   * Subscribe only people who agreed to it. Those who blocked a bot can come back by themselves alone.
+   * Subscribe only people who agreed to it. People who blocked a bot can only come back by themselves.
    *
    * `POST /v1/people/consent`. Codes of its own: `bad_request`, `invalid_external_id`,
    * `subscriber_not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -1854,7 +1854,7 @@ export class PeopleResource extends Resource {
   }
 
   /**
-   * Ends an import where it is. What is done stays done; the other rows are deleted.
+   * Cancels an import. Imported rows stay; the other rows are deleted.
    *
    * `POST /v1/people/imports/{import_id}/cancel`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -2190,7 +2190,7 @@ export class RoutesResource extends Resource {
   }
 
   /**
-   * Changes a route; omitted fields stay unchanged, and so does what is being sent by it.
+   * Changes a route; omitted fields stay unchanged. Messages in progress keep its earlier steps.
    *
    * `PATCH /v1/routes/{route_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `payload_too_large`.
@@ -2209,7 +2209,7 @@ export class RoutesResource extends Resource {
   }
 
   /**
-   * Deletes a route. What is being sent by it goes on.
+   * Deletes a route. Messages in progress still use it.
    *
    * `DELETE /v1/routes/{route_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
    */
@@ -3673,7 +3673,7 @@ export class TicketsAgentsResource extends Resource {
 /** `client.tickets.viewers`. */
 export class TicketsViewersResource extends Resource {
   /**
-   * Lists who has the ticket open now, and who is writing, the newest member first.
+   * Lists the members who have the ticket open now, the newest member first, and shows who is writing.
    *
    * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `bad_request`, `not_found`.
    */
@@ -3691,7 +3691,7 @@ export class TicketsViewersResource extends Resource {
   }
 
   /**
-   * Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+   * Records that a member has the ticket open. Repeat it every 10 seconds; it expires after 25.
    *
    * `PUT /v1/tickets/{ticket_id}/viewers/{member_id}`. Codes of its own: `bad_request`, `not_found`,
    * `payload_too_large`.
@@ -3984,7 +3984,7 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Ends a bulk action on tickets where it is. What is done stays done.
+   * Cancels a bulk action on tickets. Changes so far stay.
    *
    * `POST /v1/tickets/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`, `not_found`,
    * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
@@ -4593,7 +4593,7 @@ export class RecurringResource extends Resource {
   }
 
   /**
-   * Pauses it. Runs due meanwhile are skipped.
+   * Pauses it. Runs that fall due during the pause are skipped.
    *
    * `POST /v1/recurring/{recurring_id}/pause`. Codes of its own: `bad_request`, `not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.

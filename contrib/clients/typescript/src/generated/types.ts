@@ -43,8 +43,8 @@ export interface AddSubscriberBody {
   /** Email address or phone number, on a channel where people are known by one. */
   address: string;
   /**
-   * `active` people get messages: you have their consent. `unsubscribed` ones get one-time codes and sign-ins
-   * alone.
+   * `active` people get messages: you have their consent. `unsubscribed` ones get only one-time codes and
+   * sign-ins.
    */
   status?: "active" | "unsubscribed" | undefined;
   /** First name. */
@@ -159,7 +159,7 @@ export interface AudienceBody {
   subscriber_ids?: Array<string> | null | undefined;
 }
 
-/** Fields of `auth.completed`, beside the subscriber's. */
+/** Fields of `auth.completed`, with the subscriber's. */
 export interface AuthCompletedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -189,8 +189,8 @@ export interface AuthCompletedEventData {
   /** When the person confirmed. */
   auth_time: string;
   /**
-   * What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone` number, or
-   * an account that a `homeserver` vouches for; null if that is not known.
+   * What the sign-in proved about the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+   * number, or an account that a `homeserver` vouches for; null if unknown.
    */
   proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
@@ -232,7 +232,7 @@ export interface BatchCompletedEventData {
 }
 
 /**
- * A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum of
+ * A batch. While it runs, messages without a final status are only in `total`; then `total` is the sum of
  * `sent`, `failed` and `skipped`.
  */
 export interface BatchStatus {
@@ -260,7 +260,7 @@ export interface BatchStatus {
 }
 
 /**
- * How the account that pays for the project stands.
+ * The account that pays for the project.
  *
  * All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
  */
@@ -347,8 +347,8 @@ export interface Broadcast {
   /** What you call it, for lists; recipients don't see it. */
   name: string | null;
   /**
-   * Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and `/v1/recurring`; `forms` for the
-   * route of a form to a tag; or another plugin. `broadcast.completed` is emitted for `broadcasts` alone.
+   * Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and `/v1/recurring`; `forms` for a
+   * form's rule to a tag; or another plugin. `broadcast.completed` is emitted only for `broadcasts`.
    */
   source: string;
   /**
@@ -380,12 +380,12 @@ export interface Broadcast {
    */
   eta_seconds: number | null;
   /**
-   * Why the service stopped it: `audience_too_large`, it was cancelled for having too many recipients at its
-   * time. It was paused if its project was disabled (`project_disabled`), or if sending failed
-   * (`service_failed`). Null if it did not stop it.
+   * Why the service stopped it. `audience_too_large`: cancelled, because it had too many recipients at its
+   * time. `project_disabled`: paused with its project. `service_failed`: paused, because sending failed. Null
+   * if the service did not stop it.
    */
   code: "audience_too_large" | "project_disabled" | "service_failed" | null;
-  /** The same for people. */
+  /** `code` as a sentence for people. */
   error: string | null;
   /** Who gets it. */
   audience: Audience;
@@ -399,7 +399,7 @@ export interface Broadcast {
   resend_of: string | null;
   /** How its variants are tried; null for one message. */
   experiment: BroadcastExperiment | null;
-  /** The start time that was asked for; null for at once. */
+  /** The requested start time; null for at once. */
   send_at: string | null;
   /** Time of creation. */
   created_at: string;
@@ -422,9 +422,9 @@ export interface Broadcast {
 }
 
 /**
- * The broadcast that was taken; `total` is how many would get it now.
+ * The accepted broadcast; `total` is how many would get it now.
  *
- * With `dry_run` there are `total` and `credits` alone: nothing was taken.
+ * With `dry_run` there are only `total` and `credits`: nothing was accepted.
  */
 export interface BroadcastAccepted {
   /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
@@ -557,7 +557,7 @@ export interface BroadcastRecipient {
   message_id: string | null;
 }
 
-/** A variant, and what became of it. Who got it as the winner is not among its figures. */
+/** A variant and its results. They exclude the people who got it as the winner. */
 export interface BroadcastVariant {
   /** The variant's name; by default A, B, C, D by place. */
   name: string;
@@ -644,15 +644,15 @@ export interface Budget {
 export interface BulkAction {
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** What it is about: `subscribers` or `tickets`. */
+  /** What it changes: `subscribers` or `tickets`. */
   kind: string;
-  /** What is done, as its request named it. */
+  /** The action that the request named. */
   action: string;
   /** The tag, member, status or priority of its request; null for an action without one. */
   value: string | null;
   /** `pending` until an erasure is confirmed; `running`; `completed`, `cancelled` or `failed`, see `code`. */
   status: "pending" | "running" | "completed" | "cancelled" | "failed";
-  /** How many it is about; null while they are counted. */
+  /** How many it covers; null while they are counted. */
   total: number | null;
   /** How many were handled so far, including unchanged and `failed` ones. */
   processed: number;
@@ -682,13 +682,13 @@ export interface BulkActionFinishedEventData {
   occurred_at: string;
   /** The bulk action's id. */
   bulk_action_id: string;
-  /** What it is about: `subscribers` or `tickets`. */
+  /** What it changes: `subscribers` or `tickets`. */
   kind: string;
-  /** What was done, as its request named it. */
+  /** The action that the request named. */
   action: string;
   /** `completed`, `cancelled` by a request, or `failed`, see `code`. */
   status: "completed" | "cancelled" | "failed";
-  /** How many it is about, as far as they were collected. */
+  /** How many it covers, as far as they were collected. */
   total: number;
   /** How many were handled, including those where nothing had to change, and `failed` ones. */
   processed: number;
@@ -798,7 +798,7 @@ export interface CannedAnswer {
 export interface Channel {
   /** What `channel` of other requests and events names it by. */
   name: string;
-  /** Id of this channel, part of its webhook's address; a name can be given anew. */
+  /** Id of this channel, part of its webhook's address; another channel can reuse a name. */
   channel_id: string;
   /** Kind of messenger. */
   plugin: string;
@@ -821,9 +821,9 @@ export interface Channel {
   receiving: "nothing" | "poll" | "webhook";
   /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
   reception: Reception | null;
-  /** The bot's profile; null until the messenger has told it. */
+  /** The bot's profile; null until the messenger has reported it. */
   bot: Bot | null;
-  /** Link to the bot; null until the messenger has told its name. */
+  /** Link to the bot; null until the messenger has reported its name. */
   link: string | null;
   /** What the bot may spend on its messenger a day; null if it spends nothing. */
   budget: Budget | null;
@@ -846,8 +846,8 @@ export interface ChannelCheck {
 }
 
 /**
- * A channel of a broadcast's route, and the people who stand there: each counts once, on the channel that
- * reached them, is tried, or was tried last.
+ * A channel of a broadcast's route, and its people. Each person counts once: on the channel that reached
+ * them, is being tried, or was tried last.
  */
 export interface ChannelFigures {
   /** The channel. */
@@ -914,7 +914,7 @@ export interface ChannelRequest {
   name: string;
   /** Kind of messenger. */
   plugin: string;
-  /** The bot's suggested username. The bot is recognised by it: whoever makes the bot must keep it. */
+  /** The bot's suggested username. The service recognises the bot by it, so its creator must keep it. */
   username: string;
   /**
    * `pending` until the bot is made; `connecting` once it is; `connected`: the channel `name` works;
@@ -1242,7 +1242,7 @@ export interface CreateOidcClientBody {
    * is not known, at most once a minute.
    */
   jwks_uri?: string | null | undefined;
-  /** Whether people are signed in without being asked for consent. */
+  /** Whether people sign in without a question for consent. */
   first_party?: boolean | undefined;
   /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
@@ -1287,7 +1287,7 @@ export interface CreatePermissionBody {
   key: string;
   /** Label of the button that grants and revokes it, or one per language; at most 64 characters. */
   title: string | Record<string, string>;
-  /** What people read beside the button, or one text per language; at most 256 characters. */
+  /** What people read next to the button, or one text per language; at most 256 characters. */
   description?: string | Record<string, string> | null | undefined;
   /** Whether people who subscribe from now on have granted it at once. */
   default?: boolean | undefined;
@@ -1746,7 +1746,7 @@ export interface Edit {
   replaced_at: string;
 }
 
-/** What a message is to show from now on. What is left out stays as it is. At least one field is given. */
+/** New contents of a message; omitted fields stay unchanged. At least one field is given. */
 export interface EditMessageBody {
   /** New text. */
   text?: string | undefined;
@@ -1803,7 +1803,7 @@ export interface Event {
   event_id: string;
   /** Name of the event, of the core or a plugin. */
   event: string;
-  /** The body that a webhook has beside `event_id`: `occurred_at`, the fields of its subscriber, and its own. */
+  /** The body of a webhook without `event_id`: `occurred_at`, the fields of its subscriber, and its own. */
   data: Record<string, unknown>;
 }
 
@@ -1919,7 +1919,7 @@ export interface Form {
   links: Record<string, string>;
   /**
    * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
+   * chat; show it next to the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
   /** QR codes of these links as SVG images, by channel; no API key needed. */
@@ -2027,7 +2027,7 @@ export interface Gateway {
   updated_at: string;
 }
 
-/** Fields of `gateway.failed`, beside those of the subscriber who was tried last. */
+/** Fields of `gateway.failed`, with those of the subscriber who was tried last. */
 export interface GatewayFailedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2098,7 +2098,7 @@ export interface GatewayPaths {
   id?: string | null | undefined;
 }
 
-/** Fields of `gateway.sent`, beside the subscriber's. */
+/** Fields of `gateway.sent`, with the subscriber's. */
 export interface GatewaySentEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2232,7 +2232,7 @@ export interface Link {
   qr: Record<string, string>;
   /**
    * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
+   * chat; show it next to the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
   /** When the links stop working. */
@@ -2367,12 +2367,12 @@ export interface MailingProgress {
    */
   eta_seconds: number | null;
   /**
-   * Why the service stopped it: `audience_too_large`, it was cancelled for having too many recipients at its
-   * time. It was paused if its project was disabled (`project_disabled`), or if sending failed
-   * (`service_failed`). Null if it did not stop it.
+   * Why the service stopped it. `audience_too_large`: cancelled, because it had too many recipients at its
+   * time. `project_disabled`: paused with its project. `service_failed`: paused, because sending failed. Null
+   * if the service did not stop it.
    */
   code: "audience_too_large" | "project_disabled" | "service_failed" | null;
-  /** The same for people. */
+  /** `code` as a sentence for people. */
   error: string | null;
 }
 
@@ -2499,8 +2499,8 @@ export interface Message {
    */
   route_id: string | null;
   /**
-   * What is waited for at this step of its route before the next one is tried, while `status` is `sending`;
-   * null otherwise.
+   * The report that this step of the route waits for before the next step, while `status` is `sending`; else
+   * null.
    */
   waits_for: "delivered" | "read" | "answered" | null;
   /** Steps of its route so far, in their order; empty without a route. */
@@ -2606,7 +2606,7 @@ export interface NewOidcClient {
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
   /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
-  /** Whether people are signed in without being asked for consent. */
+  /** Whether people sign in without a question for consent. */
   first_party: boolean;
   /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
@@ -2729,7 +2729,7 @@ export interface OidcClient {
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
   /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
-  /** Whether people are signed in without being asked for consent. */
+  /** Whether people sign in without a question for consent. */
   first_party: boolean;
   /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
@@ -2803,8 +2803,8 @@ export interface OpenTicketBody {
   /** Labels for agents. */
   tags?: Array<string> | undefined;
   /**
-   * The member who is to handle it, no viewer. By default nobody, or the next in turn where tickets are
-   * distributed.
+   * The assigned member, not a viewer. By default nobody, or the next agent if tickets are assigned
+   * automatically.
    */
   assignee_id?: string | null | undefined;
   /** Files of the customer, at most 10, as uploaded by `POST /v1/files`. */
@@ -2870,7 +2870,7 @@ export interface Otp {
   expires_at: string;
 }
 
-/** Fields of every event of a one-time code, beside the subscriber's. */
+/** Fields of every event of a one-time code, with the subscriber's. */
 export interface OtpFailedAttemptEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2901,7 +2901,7 @@ export interface OtpFailedAttemptEventData {
   attempts_left: number;
 }
 
-/** Fields of every event of a one-time code, beside the subscriber's. */
+/** Fields of every event of a one-time code, with the subscriber's. */
 export interface OtpMaxAttemptsReachedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2932,7 +2932,7 @@ export interface OtpMaxAttemptsReachedEventData {
   attempts_left: number;
 }
 
-/** Fields of every event of a one-time code, beside the subscriber's. */
+/** Fields of every event of a one-time code, with the subscriber's. */
 export interface OtpSentEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2963,7 +2963,7 @@ export interface OtpSentEventData {
   attempts_left: number;
 }
 
-/** Fields of every event of a one-time code, beside the subscriber's. */
+/** Fields of every event of a one-time code, with the subscriber's. */
 export interface OtpVerifiedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2994,7 +2994,7 @@ export interface OtpVerifiedEventData {
   attempts_left: number;
 }
 
-/** A step of a message's route that is over, or whose report is waited for. */
+/** A finished step of a message's route, or one that waits for a report. */
 export interface PastStep {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
@@ -3076,7 +3076,7 @@ export interface Permission {
   key: string;
   /** Label of the button that grants and revokes it, or one per language. */
   title: string | Record<string, string>;
-  /** What people read beside the button, or one text per language; null without one. */
+  /** What people read next to the button, or one text per language; null without one. */
   description: string | Record<string, string> | null;
   /** Whether people who subscribe from now on have granted it at once. */
   default: boolean;
@@ -3234,7 +3234,7 @@ export interface ProjectChannel {
   name: string;
   /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
   own: boolean;
-  /** Link to its bot; null until the messenger has told the bot's name. */
+  /** Link to its bot; null until the messenger has reported the bot's name. */
   link: string | null;
 }
 
@@ -3387,11 +3387,11 @@ export interface Recurring {
    * or has not been due.
    */
   reason: string | null;
-  /** The same for people. */
+  /** `reason` as a sentence for people. */
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was sent for the last time, or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -3450,7 +3450,7 @@ export interface Rejected {
   code: string;
 }
 
-/** What is to be delivered again. */
+/** The deliveries to repeat. */
 export interface ReplayWebhookBody {
   /** Events that happened then or later. */
   since: string;
@@ -3471,7 +3471,7 @@ export interface Reply {
  * `variables` are for `canned`. At most one of `media` and `file_id` is given.
  */
 export interface ReplyToTicketBody {
-  /** What the customer is told, or the note. Required without `canned`. */
+  /** The text to the customer, or of the note. Required without `canned`. */
   text?: string | null | undefined;
   /**
    * Markup of `text`: none, a subset of Markdown, or a subset of HTML. `rich` is that of `html`, and
@@ -3526,7 +3526,7 @@ export interface RequestedOtp {
   qr: Record<string, string>;
   /**
    * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
+   * chat; show it next to the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
   /** Seconds in which the link can be opened; the code's own time starts then. */
@@ -3583,7 +3583,7 @@ export interface RouteHoursBody {
   timezone?: string | undefined;
 }
 
-/** One channel of a route, and what is waited for there. */
+/** One channel of a route, and the report that ends the route there. */
 export interface RouteStep {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
@@ -3607,7 +3607,7 @@ export interface RouteStep {
   on_unknown: "stop" | "continue";
 }
 
-/** One channel of a route, and what is waited for there. */
+/** One channel of a route, and the report that ends the route there. */
 export interface RouteStepBody {
   /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
@@ -3739,11 +3739,11 @@ export interface Scheduled {
    * or has not been due.
    */
   reason: string | null;
-  /** The same for people. */
+  /** `reason` as a sentence for people. */
   error: string | null;
   /** Time of creation. */
   created_at: string;
-  /** When it was over: sent for the last time or cancelled. Null before. */
+  /** When it was sent for the last time, or cancelled. Null before. */
   finished_at: string | null;
 }
 
@@ -3941,7 +3941,7 @@ export interface SendBroadcastTestBody {
   subscriber_id: string;
 }
 
-/** The recipient of a code, and its options. With `route`: neither `channel` nor `address`. */
+/** The recipient of a code, and its options. With `route_id`: neither `channel` nor `address`. */
 export interface SendOtpBody {
   /**
    * What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the same
@@ -3999,13 +3999,13 @@ export interface SentOtp {
 
 /** The service levels of a project, by priority. */
 export interface ServiceLevels {
-  /** Of urgent tickets. */
+  /** Targets of urgent tickets. */
   urgent: Targets;
-  /** Of tickets with high priority. */
+  /** Targets of tickets with high priority. */
   high: Targets;
-  /** Of tickets as usual. */
+  /** Targets of tickets with normal priority. */
   normal: Targets;
-  /** Of tickets with low priority. */
+  /** Targets of tickets with low priority. */
   low: Targets;
   /**
    * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
@@ -4026,10 +4026,10 @@ export interface Session {
   qr: Record<string, string>;
   /**
    * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
+   * chat; show it next to the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
-  /** 10-99, to be shown beside the links; absent unless `number_matching` was true. */
+  /** 10-99, to show next to the links; absent unless `number_matching` was true. */
   match_number?: number;
   /** Seconds in which the person can confirm. */
   expires_in: number;
@@ -4037,7 +4037,7 @@ export interface Session {
   interval: number;
 }
 
-/** Where a session stands. */
+/** The status of a session. */
 export interface SessionStatus {
   /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
   session_id: string;
@@ -4075,7 +4075,7 @@ export interface ShelvedItem {
   kind: "email" | "update" | "report";
   /** Why it could not be read or processed, for programs. */
   reason: UnreadableReason;
-  /** The same for people. */
+  /** `reason` as a sentence for people. */
   detail: string;
   /** Bytes of the item. */
   size: number;
@@ -4103,8 +4103,8 @@ export interface SlaClock {
    */
   target: "first_response" | "next_response" | "resolution";
   /**
-   * `running` while the team is to act, `paused` while the customer is, `completed` when there is nothing to
-   * wait for.
+   * `running` while the ticket waits for the team, `paused` while it waits for the customer, `completed` if
+   * nothing is left.
    */
   status: "running" | "paused" | "completed";
   /** When the target is missed, or was; null unless it is running. */
@@ -4125,7 +4125,7 @@ export interface SmsLimitReachedEventData {
   limit: string;
   /** What it says, for people. */
   detail: string;
-  /** When it begins to count anew, unless the operator lifts it before. */
+  /** When the limit resets, unless the operator lifts it first. */
   until: string;
 }
 
@@ -4135,7 +4135,7 @@ export interface SplitPersonBody {
   subscriber_id: string;
 }
 
-/** What is done with whom: `all`, `filters` or `subscriber_ids`. */
+/** A change, and the subscribers whom it applies to: `all`, `filters` or `subscriber_ids`. */
 export interface StartBulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
@@ -4150,11 +4150,12 @@ export interface StartBulkActionBody {
 }
 
 /**
- * What is done with which tickets: `all`, `filters` or `ticket_ids`. `value` fits the action: a status, a
- * priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids` is given.
+ * A change, and the tickets that it applies to: `all`, `filters` or `ticket_ids`. `value` fits the action: a
+ * status, a priority, a tag, or nothing for `close`. Exactly one of `all`, `filters` and `ticket_ids` is
+ * given.
  */
 export interface StartTicketBulkActionBody {
-  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  /** The change to each ticket, by the rules of `PATCH /v1/tickets/{ticket_id}`. */
   action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
   /**
    * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
@@ -4190,7 +4191,7 @@ export interface StaticLink {
   qr: Record<string, string>;
   /**
    * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
-   * chat; show it beside the link. Absent if there is no such channel.
+   * chat; show it next to the link. Absent if there is no such channel.
    */
   start_messages?: Record<string, string>;
   /** Time of creation. */
@@ -4225,7 +4226,7 @@ export interface Step {
 export interface StepMessage {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
-  /** For the template, beside each person's own values. */
+  /** For the template, with each person's own values. */
   variables?: Record<string, string | number | boolean> | null | undefined;
   /** One text for all, or texts by language. Required without `template`. */
   text?: string | Record<string, string> | null | undefined;
@@ -4564,7 +4565,7 @@ export interface TemplateMedia {
   filename?: string | null | undefined;
 }
 
-/** The message in each language that was asked for. */
+/** The message in each requested language. */
 export interface TemplatePreview {
   /** One entry per language. */
   data: Array<PreviewMessage>;
@@ -4581,8 +4582,8 @@ export interface Ticket {
   /** What it is about; null for a ticket that was opened without text or subject. */
   subject: string | null;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4599,10 +4600,7 @@ export interface Ticket {
   assignee_id: string | null;
   /** Labels for agents. */
   tags: Array<string>;
-  /**
-   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
-   * `form`.
-   */
+  /** How it was opened: by a `message` of the customer, by the `api`, or by a plugin, such as `form`. */
   source: string;
   /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
   source_id: string | null;
@@ -4662,8 +4660,8 @@ export interface TicketAssignedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4700,8 +4698,8 @@ export interface TicketClosedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4752,8 +4750,8 @@ export interface TicketCreatedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4790,8 +4788,8 @@ export interface TicketCsatReceivedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4872,8 +4870,8 @@ export interface TicketHours {
   /** Days on which it is closed. */
   holidays: Array<Holiday>;
   /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
+   * The bot's answer to a customer who writes outside these hours, once for each ticket and closed period: a
+   * text, or one by language. Null for nothing.
    */
   away_message: string | Record<string, string> | null;
 }
@@ -4906,8 +4904,8 @@ export interface TicketRepliedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4948,8 +4946,8 @@ export interface TicketSlaBreachedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -4993,8 +4991,8 @@ export interface TicketSlaDueSoonEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -5010,7 +5008,7 @@ export interface TicketSlaDueSoonEventData {
   due_at: string;
 }
 
-/** Tickets that were opened in a time; those merged into others are not counted. */
+/** Figures of the tickets opened in a period, without those merged into others. */
 export interface TicketStats {
   /** Tickets opened after this time are counted. */
   created_after: string;
@@ -5061,8 +5059,8 @@ export interface TicketStatusChangedEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -5103,8 +5101,8 @@ export interface TicketUnanswered24hEventData {
   /** The ticket's number in its project, from 1, for people. */
   number: number;
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished.
    */
   status: "open" | "pending" | "snoozed" | "closed";
   /** How urgent it is. */
@@ -5165,9 +5163,9 @@ export interface ToTicket {
   tags?: Array<string> | undefined;
 }
 
-/** The event `form.submitted` alone, which every submission emits. */
+/** Only the event `form.submitted`, which every submission emits. */
 export interface ToWebhook {
-  /** To nobody beside your webhooks. */
+  /** To nobody except your webhooks. */
   kind: "webhook";
 }
 
@@ -5208,7 +5206,7 @@ export interface TrackedEvent {
 export interface Trigger {
   /**
    * What happens to people: they subscribe, get a tag, grant a permission, an event about them is emitted; or
-   * `manual`, by `POST /v1/drips/{drip_id}/enroll` alone.
+   * `manual`, only by `POST /v1/drips/{drip_id}/enroll`.
    */
   on: "subscription" | "tag" | "permission" | "event" | "manual";
   /**
@@ -5218,7 +5216,7 @@ export interface Trigger {
   value?: string | null | undefined;
 }
 
-/** What is to change; a field that is left out stays. Null removes a value. */
+/** Changes; omitted fields stay unchanged. Null removes a value. */
 export interface UpdateBrandingBody {
   /** Name shown to people instead of the project's: 1-64 printable characters. */
   sender_name?: string | null | undefined;
@@ -5252,7 +5250,7 @@ export interface UpdateDeskSettingsBody {
   assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
 }
 
-/** What is to change; a field that is left out stays. */
+/** Changes; omitted fields stay unchanged. */
 export interface UpdateDripBody {
   /** Shown to the people who manage campaigns. */
   name?: string | undefined;
@@ -5271,7 +5269,7 @@ export interface UpdateDripBody {
   reentry?: "never" | "after_completion" | undefined;
 }
 
-/** What is to change; a field that is left out stays. Null removes what a form need not have. */
+/** Changes; omitted fields stay unchanged. Null removes an optional value. */
 export interface UpdateFormBody {
   /** Heading of the form: one text for all, or texts by language. */
   title?: string | Record<string, string> | undefined;
@@ -5324,13 +5322,13 @@ export interface UpdateHoursBody {
   /** Days on which it is closed. */
   holidays?: Array<HolidayBody> | undefined;
   /**
-   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
-   * period: a text, or one by language. Null for nothing.
+   * The bot's answer to a customer who writes outside these hours, once for each ticket and closed period: a
+   * text, or one by language. Null for nothing.
    */
   away_message?: string | Record<string, string> | null | undefined;
 }
 
-/** Changes of a member; what is left out stays. */
+/** Changes of a member; omitted fields stay unchanged. */
 export interface UpdateMemberBody {
   /** Name shown to colleagues and customers. */
   name?: string | undefined;
@@ -5340,7 +5338,7 @@ export interface UpdateMemberBody {
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
 }
 
-/** Changes of a client; what is left out stays. A URL of null is removed. */
+/** Changes of a client; omitted fields stay unchanged, and null removes a URL. */
 export interface UpdateOidcClientBody {
   /** Shown to people when they sign in. */
   name?: string | undefined;
@@ -5364,7 +5362,7 @@ export interface UpdateOidcClientBody {
    * is not known, at most once a minute.
    */
   jwks_uri?: string | undefined;
-  /** Whether people are signed in without being asked for consent. */
+  /** Whether people sign in without a question for consent. */
   first_party?: boolean | undefined;
   /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
@@ -5391,17 +5389,17 @@ export interface UpdateOidcClientBody {
   home_url?: string | null | undefined;
 }
 
-/** Changes of a permission; what is left out stays. A description of null is removed. */
+/** Changes of a permission; omitted fields stay unchanged, and null removes the description. */
 export interface UpdatePermissionBody {
   /** New label, or one per language; replaces all languages. */
   title?: string | Record<string, string> | undefined;
-  /** New text beside the button, or one per language; null removes it. */
+  /** New text next to the button, or one per language; null removes it. */
   description?: string | Record<string, string> | null | undefined;
   /** Whether people who subscribe from now on have granted it at once. */
   default?: boolean | undefined;
 }
 
-/** What is to change; a field that is left out stays. A text that is null is removed. */
+/** Changes; omitted fields stay unchanged, and null removes a text. */
 export interface UpdateProjectBody {
   /** Name shown to people: 1-64 printable characters. */
   name?: string | undefined;
@@ -5420,9 +5418,8 @@ export interface UpdateProjectBody {
 }
 
 /**
- * Another message, other times, or both. What is left out stays as it is.
- *
- * Null takes away `starts_at`, `ends_at`, `quiet_hours`.
+ * Another message, other times, or both. Omitted fields stay unchanged. Null removes `starts_at`, `ends_at`,
+ * `quiet_hours`.
  */
 export interface UpdateRecurringBody {
   /** Key of a template; replaces text, format, media and buttons. */
@@ -5465,8 +5462,8 @@ export interface UpdateRecurringBody {
 }
 
 /**
- * What is to change; a field that is left out stays. Every step but the last that waits for more than `sent`
- * has `within_seconds`.
+ * Changes; omitted fields stay unchanged. Every step but the last that waits for more than `sent` has
+ * `within_seconds`.
  */
 export interface UpdateRouteBody {
   /** What people choose it by; no other route of the project has it. */
@@ -5504,7 +5501,7 @@ export interface UpdateScheduledBody {
   route_id?: string | null | undefined;
   /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
-  /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
+  /** Time zone of a local `send_at`; needs `send_at`. By default the current one. */
   timezone?: string | undefined;
 }
 
@@ -5513,13 +5510,13 @@ export interface UpdateScheduledBody {
  * unchanged.
  */
 export interface UpdateSlaBody {
-  /** Of urgent tickets. */
+  /** Targets of urgent tickets. */
   urgent?: TargetsBody | undefined;
-  /** Of tickets with high priority. */
+  /** Targets of tickets with high priority. */
   high?: TargetsBody | undefined;
-  /** Of tickets as usual. */
+  /** Targets of tickets with normal priority. */
   normal?: TargetsBody | undefined;
-  /** Of tickets with low priority. */
+  /** Targets of tickets with low priority. */
   low?: TargetsBody | undefined;
   /**
    * Seconds before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
@@ -5528,7 +5525,7 @@ export interface UpdateSlaBody {
   warn_seconds?: number | undefined;
 }
 
-/** What to change of a static link; what is left out stays. */
+/** Changes of a static link; omitted fields stay unchanged. */
 export interface UpdateStaticLinkBody {
   /** Helps you tell links apart: 1-100 characters. */
   name?: string | undefined;
@@ -5543,7 +5540,7 @@ export interface UpdateStaticLinkBody {
   must_prove?: Array<"account" | "mailbox" | "phone" | "homeserver"> | undefined;
 }
 
-/** Changes of a subscriber; what is left out stays. */
+/** Changes of a subscriber; omitted fields stay unchanged. */
 export interface UpdateSubscriberBody {
   /** Your own id of the person, 1-128 printable characters; null removes the one they have. */
   external_id?: string | null | undefined;
@@ -5561,7 +5558,7 @@ export interface UpdateTagBody {
   name: string;
 }
 
-/** New contents; what is left out stays, and null for `media` takes the file away. */
+/** New contents; omitted fields stay unchanged, and null for `media` removes the file. */
 export interface UpdateTemplateBody {
   /** New text, or one per language; replaces all languages. */
   text?: string | Record<string, string> | undefined;
@@ -5589,13 +5586,13 @@ export interface UpdateTicketAgentBody {
  */
 export interface UpdateTicketBody {
   /**
-   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
-   * message; `closed`. A closed ticket can't be snoozed.
+   * `open` waits for an agent, `pending` for the customer, and `snoozed` for a time or the customer's next
+   * message. `closed` is finished. A closed ticket can't be snoozed.
    */
   status?: "open" | "pending" | "snoozed" | "closed" | undefined;
   /** How urgent the ticket is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
-  /** The member who is to handle the ticket, no viewer; null unassigns it. */
+  /** The assigned member, not a viewer; null unassigns the ticket. */
   assignee_id?: string | null | undefined;
   /** With `assignee_id`: fail with 409 if another member has the ticket already. */
   only_if_unassigned?: boolean | undefined;
@@ -5608,7 +5605,7 @@ export interface UpdateTicketBody {
   snoozed_until?: string | null | undefined;
 }
 
-/** What is to change; a field that is left out stays. `description: null` removes the note. */
+/** Changes; omitted fields stay unchanged. `description: null` removes the note. */
 export interface UpdateWebhookBody {
   /** Where events are POSTed to. */
   url?: string | undefined;
@@ -5633,7 +5630,7 @@ export interface Usage {
   credits: number;
 }
 
-/** What was done in a time, by day and operation. */
+/** The usage of a period, by day and operation. */
 export interface UsageByDay {
   /** The oldest day first, with an entry for each operation. Days without a charge are left out. */
   days: Array<UsageDay>;
@@ -5723,8 +5720,8 @@ export interface VerifiedSignIn {
   /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
   session_id: string;
   /**
-   * What is proven of the person: an `account` on the messenger, access to a `mailbox`, a `phone` number, or
-   * an account that a `homeserver` vouches for; null if that is not known.
+   * What the sign-in proved about the person: an `account` on the messenger, access to a `mailbox`, a `phone`
+   * number, or an account that a `homeserver` vouches for; null if unknown.
    */
   proves: "account" | "mailbox" | "phone" | "homeserver" | null;
 }
@@ -5804,11 +5801,11 @@ export interface WebhookAttempt {
   /** HTTP status of the response; null if there was none. */
   status_code: number | null;
   /**
-   * Why it did not succeed: `bad_status`, the response was not 2xx; `no_response`, there was no complete
-   * response, or no call. Null if it did.
+   * Why it did not succeed. `bad_status`: the response was not 2xx. `no_response`: there was no complete
+   * response, or no call. Null if it succeeded.
    */
   code: "bad_status" | "no_response" | null;
-  /** The same for people; null also if `status_code` says it all. */
+  /** Details for people; null if `status_code` is enough. */
   error: string | null;
   /** The first 2 KiB of the response's body, as text; null if there was none. */
   answer: string | null;
