@@ -124,7 +124,7 @@ class TicketChanges:
     async def snooze(
         self, tx: Tx, project_id: str, ticket_id: str, until_ms: int | None, actor: Actor
     ) -> Ticket:
-        """Snoozes a ticket until then, or until the customer writes; without a time, until the customer writes.
+        """Snoozes a ticket until then or the customer's next message; without a time, until that message.
 
         Raises `NotFound`, `ValidationFailed` for a time that is over or too far, and `Conflict` for
         what is closed.
