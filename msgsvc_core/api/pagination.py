@@ -105,8 +105,8 @@ class PageQuery(Query):
         times = [_created_ms(one, id_of) if created_ms is None else created_ms(one) for one in page]
         after = -1 if self.created_after is None else self.created_after
         before = math.inf if self.created_before is None else self.created_before
-        if by_time and times and times[-1] <= after:
-            # All that follow are older.
+        if by_time and times and times[-1] + SKEW_MS <= after:
+            # All that follow are older, also those whose id was made a moment before their time was taken.
             cursor = None
         return [one for one, ms in zip(page, times, strict=True) if after < ms < before], cursor
 

@@ -3,6 +3,8 @@
 import pytest
 
 from msgsvc_core.api.pagination import (
+    SKEW_MS,
+    PageQuery,
     after_cursor,
     bound_cursor,
     next_cursor,
@@ -11,7 +13,8 @@ from msgsvc_core.api.pagination import (
     unbound_cursor,
 )
 from msgsvc_core.kernel.errors import BadRequest
-from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.ids import creation_ms, new_id, stamped_by
+from msgsvc_core.kernel.values import value_object
 
 
 def test_a_cursor_leads_back_to_its_id() -> None:
@@ -52,3 +55,37 @@ def test_a_bound_cursor_is_read_by_its_list_alone() -> None:
     assert unbound_cursor(cursor, "/v1/messages") == "abc"
     with pytest.raises(BadRequest, match="this list"):
         unbound_cursor(cursor, "/v1/templates")
+
+
+@value_object
+class _Entry:
+    entry_id: str
+    created_at_ms: int
+
+
+def _entry(id_ms: int, created_at_ms: int) -> _Entry:
+    with stamped_by(lambda: id_ms * 1_000_000):
+        return _Entry(new_id("msg"), created_at_ms)
+
+
+def _cut(found: list[_Entry], created_after: int) -> tuple[list[_Entry], str | None]:
+    query = PageQuery.model_construct(
+        limit=1, cursor=None, created_after=created_after, created_before=None
+    )
+    return query.cut(found, lambda entry: entry.entry_id)
+
+
+def test_a_page_goes_on_to_an_entry_whose_id_is_older_than_its_time() -> None:
+    first, late = _entry(1_002, 1_002), _entry(1_001, 1_005)
+
+    page, cursor = _cut([first, late], 1_003)
+
+    assert creation_ms(first.entry_id) > creation_ms(late.entry_id)
+    assert (page, cursor) == ([], next_cursor(first.entry_id))
+    assert _cut([late], 1_003) == ([late], None)
+
+
+def test_a_page_ends_where_everything_older_was_created_before_the_bound() -> None:
+    found = [_entry(5_000, 5_000), _entry(4_000, 4_000)]
+
+    assert _cut(found, 5_000 + SKEW_MS) == ([], None)
