@@ -11,7 +11,7 @@ from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.i18n import Language, Localized, visible
-from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.content import ButtonBody, ContentOrTemplate, MediaBody
 from msgsvc_core.routing.models import ROUTE_ID
@@ -19,6 +19,9 @@ from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 #: The longest delay of one step, in days.
 MOST_DELAY_DAYS = 366
+
+#: The name of a step's `route_id` in stored definitions.
+_STORED_ROUTE = "route"
 
 #: Characters of one text before the limit of the configuration is asked.
 MOST_TEXT = 16_000
@@ -223,10 +226,18 @@ class DripDefinition(RequestModel):
     stop_on: list[str] = Field(default_factory=list)
 
     def to_column(self) -> str:
-        return to_json(self.model_dump(mode="json", exclude_unset=True))
+        content = self.model_dump(mode="json", exclude_unset=True)
+        for step in content["steps"]:
+            if "route_id" in step:
+                step[_STORED_ROUTE] = step.pop("route_id")
+        return to_json(content)
 
 
 @lru_cache(maxsize=256)
 def read_definition(column: str) -> DripDefinition:
     """Parses a stored definition; cached by its text, so that none can be stale."""
-    return DripDefinition.model_validate_json(column)
+    content = from_json(column)
+    for step in content["steps"]:
+        if _STORED_ROUTE in step:
+            step["route_id"] = step.pop(_STORED_ROUTE)
+    return DripDefinition.model_validate_json(to_json(content))

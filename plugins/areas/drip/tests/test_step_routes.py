@@ -1,5 +1,6 @@
 """Steps that name a route: the person gets them by the first channel that works."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +79,20 @@ async def test_a_step_goes_by_its_route_in_the_language_of_that_channel(shop: Sh
     assert await shop.after(HOUR) == []
     assert other(shop).texts == ["Привет"]
     assert await shop.after(HOUR) == ["two"]
+    assert shown["steps"][0]["route_id"] == route
+
+
+async def test_a_stored_step_calls_its_route_as_it_always_did(shop: Shop) -> None:
+    route = await route_of(shop, "messenger_b", "messenger_a")
+    drip_id = await shop.chain(
+        steps=[{"delay": {"hours": 1}, "message": {"text": "Hi"}, "route_id": route}]
+    )
+    async with shop.service.db.read() as tx:
+        stored = await tx.fetch_val("SELECT content FROM drip_versions", {})
+    shown = (await shop.client.get(f"/v1/drips/{drip_id}")).json()
+
+    [step] = json.loads(stored)["steps"]
+    assert (step["route"], "route_id" in step) == (route, False)
     assert shown["steps"][0]["route_id"] == route
 
 

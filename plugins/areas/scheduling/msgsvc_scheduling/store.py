@@ -26,6 +26,9 @@ PLANNED = "scheduling.message"
 _STORED = {"completed": "ended"}
 _SHOWN = {stored: status for status, stored in _STORED.items()}
 
+#: The name of `route_id` in stored messages.
+_STORED_ROUTE = "route"
+
 #: Columns that hold JSON.
 _JSON = ("message", "audience", "rule")
 
@@ -199,6 +202,8 @@ def _columns(record: Record, names: Sequence[str]) -> dict[str, Any]:
         values["status"] = _STORED.get(record.status, record.status)
     if record.rule is not None and "rule" in values:
         values["rule"] = asdict(record.rule)
+    if "message" in values:
+        values["message"] = _renamed(record.message, "route_id", _STORED_ROUTE)
     for name in _JSON:
         if values.get(name) is not None:
             values[name] = to_json(values[name])
@@ -211,6 +216,11 @@ def _record(row: Row) -> Record:
     for name in _JSON:
         if values[name] is not None:
             values[name] = json.loads(values[name])
+    values["message"] = _renamed(values["message"], _STORED_ROUTE, "route_id")
     if values["rule"] is not None:
         values["rule"] = Rule(**values["rule"])
     return Record(**values)
+
+
+def _renamed(message: dict[str, Any], name: str, to: str) -> dict[str, Any]:
+    return {to if each == name else each: value for each, value in message.items()}

@@ -1,5 +1,6 @@
 """Scheduled and recurring messages by a route."""
 
+import json
 from typing import Any
 
 import pytest
@@ -48,6 +49,19 @@ async def test_a_scheduled_message_goes_by_its_route_at_its_time(
     assert (sent["status"], sent["route_id"]) == ("sent", route)
     assert texts_of(service) == [[], ["Hi there"]]
     assert (message["status"], message["channel"]) == ("sent", "messenger_b")
+
+
+async def test_a_stored_message_calls_its_route_as_it_always_did(
+    service: Service, tenant: Tenant, route: str
+) -> None:
+    body = {"external_id": "ann", "route_id": route, "text": "Hi", "send_at": LATER}
+    made = (await tenant.client.post("/v1/scheduled", json=body)).json()
+    async with service.db.read() as tx:
+        stored = await tx.fetch_val("SELECT message FROM scheduling_records", {})
+    shown = (await tenant.client.get(f"/v1/scheduled/{made['scheduled_id']}")).json()
+
+    assert json.loads(stored) == {"text": "Hi", "route": route}
+    assert (shown["route_id"], shown["message"]) == (route, {"text": "Hi"})
 
 
 async def test_a_recurring_message_goes_by_its_route_each_time(
