@@ -51,7 +51,7 @@ async def list_ticket_agents(ctx: Context, query: PageQuery, tickets: Tickets) -
     return AgentList(data=[_shown(agent) for agent in page], next_cursor=following)
 
 
-@router.put(
+@router.patch(
     "/v1/tickets/agents/{member_id}",
     errors=(NotFound, ValidationFailed),
     audited=lambda _: _("Agent changed"),

@@ -23,6 +23,13 @@ async def agents_of(client: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in answer.json()["data"]}
 
 
+async def set_agent(client: httpx2.AsyncClient, member_id: str, **changes: Any) -> dict[str, Any]:
+    answer = await client.patch(f"/v1/tickets/agents/{member_id}", json=changes)
+    assert answer.status_code == 200, answer.text
+    fields: dict[str, Any] = answer.json()
+    return fields
+
+
 async def put(client: httpx2.AsyncClient, path: str, **body: Any) -> dict[str, Any]:
     answer = await client.put(path, json=body)
     assert answer.status_code == 200, answer.text
@@ -85,10 +92,10 @@ async def test_who_is_away_or_has_enough_is_passed_over(
 ) -> None:
     mia, kim = await member("Mia"), await member("Kim")
     await set_assignment(client, "round_robin")
-    away = await put(client, f"/v1/tickets/agents/{mia}", available=False)
-    full = await put(client, f"/v1/tickets/agents/{kim}", max_open_tickets=1)
+    away = await set_agent(client, mia, available=False)
+    full = await set_agent(client, kim, max_open_tickets=1)
     made = [await virtual(client), await virtual(client)]
-    await put(client, f"/v1/tickets/agents/{kim}", max_open_tickets=None)
+    await set_agent(client, kim, max_open_tickets=None)
     made.append(await virtual(client))
 
     assert (away["available"], away["max_open_tickets"], away["shortcuts"]) == (False, None, True)
@@ -150,10 +157,10 @@ async def test_wrong_settings_of_agents_are_refused(
 ) -> None:
     viewer = await member("Vic", role="viewer")
     answers = [
-        await client.put(f"/v1/tickets/agents/{viewer}", json={"available": False}),
-        await client.put("/v1/tickets/agents/mem_none", json={"available": False}),
+        await client.patch(f"/v1/tickets/agents/{viewer}", json={"available": False}),
+        await client.patch("/v1/tickets/agents/mem_none", json={"available": False}),
         await client.patch("/v1/tickets/settings", json={"assignment": "lottery"}),
-        await client.put(f"/v1/tickets/agents/{viewer}", json={"max_open_tickets": 0}),
+        await client.patch(f"/v1/tickets/agents/{viewer}", json={"max_open_tickets": 0}),
     ]
 
     assert [answer.status_code for answer in answers] == [400, 404, 400, 400]

@@ -4979,7 +4979,7 @@ class AsyncTicketsAgentsResource:
         Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
-            "PUT",
+            "PATCH",
             f"/v1/tickets/agents/{segment(member_id)}",
             timeout_s=timeout_s,
         )

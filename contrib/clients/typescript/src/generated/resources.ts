@@ -3654,7 +3654,8 @@ export class TicketsAgentsResource extends Resource {
   /**
    * Changes whether, and how many, tickets are assigned to an agent automatically.
    *
-   * `PUT /v1/tickets/agents/{member_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   * `PATCH /v1/tickets/agents/{member_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `payload_too_large`.
    */
   update(
     memberId: string,
@@ -3662,7 +3663,7 @@ export class TicketsAgentsResource extends Resource {
     options?: RequestOptions,
   ): Promise<Agent> {
     const call = {
-      method: "PUT",
+      method: "PATCH",
       path: `/v1/tickets/agents/${segment(memberId, "memberId")}`,
       body,
     };
