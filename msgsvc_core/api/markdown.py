@@ -32,9 +32,11 @@ class MarkdownPage:
 
 
 class ApiPages:
-    """`document` is what an OpenAPI document holds, as `json` reads it, `titles` are names of areas other
-    than their tag, `errors_page` is where error codes are described, and `more` are paragraphs that
-        pages have after their first, by the page's name."""
+    """Pages of `document`, an OpenAPI document as `json` reads it.
+
+    `errors_page` is the link to the error codes, `titles` are names of areas other than their tag, and `more`
+    is a further paragraph of a page, by the page's name.
+    """
 
     def __init__(
         self,
