@@ -237,7 +237,7 @@ class InvalidApiKey(ApiError):
 
 
 class BillingBlocked(ApiError):
-    """Credits are exhausted and the grace period is over."""
+    """Credits are exhausted, and the grace period has ended."""
 
     code, status = "billing_blocked", 402
 

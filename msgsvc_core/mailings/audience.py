@@ -16,7 +16,7 @@ from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 
 class Audience(RequestModel):
-    """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
+    """The recipients: `all`, or the active subscribers who match every given filter."""
 
     model_config = ConfigDict(
         title="AudienceBody",

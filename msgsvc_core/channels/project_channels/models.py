@@ -217,8 +217,8 @@ class ChannelAnswer(ResponseModel):
         examples=["webhook"],
     )
     reception: ReceptionAnswer | None = Field(
-        description="Whether it does receive, of which `status` says nothing; null if it is to receive"
-        " nothing."
+        description="Whether it receives updates, which `status` does not show; null if it is configured"
+        " to receive none."
     )
     bot: BotAnswer | None = Field(
         description="The bot's profile; null until the messenger has reported it."
@@ -313,5 +313,5 @@ class ChannelCheckAnswer(ResponseModel):
     )
     bot: BotAnswer | None = Field(description="The bot's profile; null if it is refused.")
     reception: ReceptionAnswer | None = Field(
-        description="Whether the bot receives what people write; null if it is to receive nothing."
+        description="Whether the bot receives messages; null if it is configured to receive none."
     )

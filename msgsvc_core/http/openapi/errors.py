@@ -43,7 +43,7 @@ class ErrorEnvelope(ResponseModel):
     """The body of every error."""
 
     error: str = Field(
-        description="What is wrong, for people; names the field at fault.",
+        description="The error for people; it names the field at fault.",
         examples=["text: must be at most 4000 characters"],
     )
     code: str = Field(

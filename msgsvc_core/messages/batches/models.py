@@ -69,7 +69,7 @@ class Rejected(ResponseModel):
 
     index: int = Field(description="Its position in `messages`, from 0.", examples=[1])
     error: str = Field(
-        description="What is wrong, for people.",
+        description="The error for people.",
         examples=["there is no subscriber with external_id 'user-43'"],
     )
     code: str = Field(

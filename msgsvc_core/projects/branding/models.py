@@ -79,7 +79,7 @@ HexColour = Annotated[str, StringConstraints(pattern="^#[0-9a-fA-F]{6}$")]
 class ColorSchemeAnswer(ResponseModel):
     """Colours of one scheme, `#rrggbb`."""
 
-    accent: str = Field(description="Buttons, and what is chosen.", examples=["#7b2fbe"])
+    accent: str = Field(description="Buttons and choices.", examples=["#7b2fbe"])
     on_accent: str = Field(description="Text on the accent.", examples=["#ffffff"])
     link: str = Field(description="Links.", examples=["#7b2fbe"])
 

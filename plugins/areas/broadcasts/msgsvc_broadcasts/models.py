@@ -273,7 +273,7 @@ class ChannelFigures(ResponseModel):
     unknown: Unknown
     skipped: Skipped
     total: int = Field(
-        description="People who stand there, those who wait for it included.", examples=[3]
+        description="The people on this channel, with those who wait for it.", examples=[3]
     )
 
     @classmethod

@@ -208,7 +208,7 @@ class UpdateDripBody(RequestModel):
 
 
 class EnrollInDripBody(RequestModel):
-    """Who is to be enrolled, named by `subscriber_id` or by `external_id`."""
+    """The subscriber to enroll, named by `subscriber_id` or by `external_id`."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"subscriber_id": examples.SUBSCRIBER_ID}]}

@@ -394,7 +394,7 @@ class SubmissionAnswer(ResponseModel):
     form_version: FormVersion
     source: SubmissionSource
     subscriber_id: str | None = Field(
-        description="Who filled it in; null on the web.", examples=[None]
+        description="The subscriber who filled it in; null on the web.", examples=[None]
     )
     lang: str = Field(description="Language in which the form was shown.", examples=["en"])
     spam: SpamReason | None = Field(

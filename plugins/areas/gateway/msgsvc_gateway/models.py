@@ -270,7 +270,7 @@ class GatewayMessageAnswer(ResponseModel):
     )
     channel: str = Field(description="The channel that was tried last.", examples=["telegram"])
     subscriber_id: SubscriberId | None = Field(
-        description="Who was written to last; null once they are erased."
+        description="The last recipient; null after an erasure."
     )
     reason: str | None = Field(
         description="Why the last channel did not take it, as in delivery events; null for a sent one.",

@@ -368,8 +368,8 @@ class OtpAnswer(ResponseModel):
     )
     purpose: PurposeOfCode
     subscriber_id: str | None = Field(
-        description="Who gets it; null until the link of a request is opened. By a route, on the channel that"
-        " it was sent to last.",
+        description="The recipient; null until the link of a request is opened. By a route, on the last"
+        " channel that it was sent to.",
         examples=[examples.SUBSCRIBER_ID],
     )
     attempts_left: int = Field(

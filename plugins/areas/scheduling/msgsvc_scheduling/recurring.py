@@ -239,7 +239,7 @@ class RecurringFields(ResponseModel):
         examples=[None],
     )
     next_run_at: Time | None = Field(
-        description="When it is sent next; null while it is paused, and when it is over.",
+        description="When it is sent next; null while it is paused, and after the last run.",
         examples=["2026-03-02T08:30:00.000Z"],
     )
     last_run_at: Time | None = Field(

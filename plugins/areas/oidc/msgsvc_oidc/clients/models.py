@@ -69,8 +69,8 @@ _GRANT_TYPES = (
 )
 _JWKS = "The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`."
 _JWKS_URI = (
-    "Where such a set is fetched from instead, when the client is registered and when it signs with a key"
-    " that is not known, at most once a minute."
+    "The address of such a set instead. The service fetches it at registration, and for an unknown key at"
+    " most once a minute."
 )
 _FIRST_PARTY = "Whether people sign in without a question for consent."
 _NUMBER_MATCHING = "Whether people always have to choose the number that the page shows."
