@@ -72,8 +72,8 @@ class AttributeIs(TypedDict):
 
 
 class AudienceBody(TypedDict, total=False):
-    """Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all`
-    or at least one filter is given.
+    """The recipients: `all`, or the active subscribers who match every given filter. Either `all` or at
+    least one filter is given.
     """
 
     #: All active subscribers.
@@ -396,8 +396,8 @@ class CreateOidcClientBody(_CreateOidcClientBody, total=False):
     ]
     #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
     jwks: Mapping[str, Any] | None
-    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
-    #: key that is not known, at most once a minute.
+    #: The address of such a set instead. The service fetches it at registration, and for an unknown
+    #: key at most once a minute.
     jwks_uri: str | None
     #: Whether people sign in without a question for consent.
     first_party: bool
@@ -639,7 +639,7 @@ class EditMessageBody(TypedDict, total=False):
 
 
 class EnrollInDripBody(TypedDict, total=False):
-    """Who is to be enrolled, named by `subscriber_id` or by `external_id`."""
+    """The subscriber to enroll, named by `subscriber_id` or by `external_id`."""
 
     #: The person, on one channel. Exactly one of this and `external_id`.
     subscriber_id: str | None
@@ -1620,8 +1620,8 @@ class UpdateOidcClientBody(TypedDict, total=False):
     ]
     #: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`.
     jwks: Mapping[str, Any]
-    #: Where such a set is fetched from instead, when the client is registered and when it signs with a
-    #: key that is not known, at most once a minute.
+    #: The address of such a set instead. The service fetches it at registration, and for an unknown
+    #: key at most once a minute.
     jwks_uri: str
     #: Whether people sign in without a question for consent.
     first_party: bool

@@ -89,7 +89,7 @@ class Unauthorized(ApiError):
 
 
 class BillingBlocked(ApiError):
-    """Credits are exhausted and the grace period is over."""
+    """Credits are exhausted, and the grace period has ended."""
 
     CODE: ClassVar[str] = "billing_blocked"
 

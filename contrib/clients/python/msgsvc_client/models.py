@@ -1149,7 +1149,8 @@ class Channel(Model):
     #: How the bot receives what people write: it asks the messenger, is called by it, or receives
     #: nothing.
     receiving: Literal["nothing", "poll", "webhook"]
-    #: Whether it does receive, of which `status` says nothing; null if it is to receive nothing.
+    #: Whether it receives updates, which `status` does not show; null if it is configured to receive
+    #: none.
     reception: Reception | None
     #: The bot's profile; null until the messenger has reported it.
     bot: Bot | None
@@ -1195,7 +1196,7 @@ class ChannelCheck(Model):
     detail: str
     #: The bot's profile; null if it is refused.
     bot: Bot | None
-    #: Whether the bot receives what people write; null if it is to receive nothing.
+    #: Whether the bot receives messages; null if it is configured to receive none.
     reception: Reception | None
 
     @classmethod
@@ -1226,7 +1227,7 @@ class ChannelFigures(Model):
     unknown: int
     #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
     skipped: int
-    #: People who stand there, those who wait for it included.
+    #: The people on this channel, with those who wait for it.
     total: int
 
     @classmethod
@@ -1449,7 +1450,7 @@ class ChannelUnavailableEventData(Model):
 class ColorScheme(Model):
     """Colours of one scheme, `#rrggbb`."""
 
-    #: Buttons, and what is chosen.
+    #: Buttons and choices.
     accent: str
     #: Text on the accent.
     on_accent: str
@@ -2492,7 +2493,7 @@ class GatewayMessage(Model):
     status: Literal["queued", "sent", "failed"]
     #: The channel that was tried last.
     channel: str
-    #: Who was written to last; null once they are erased.
+    #: The last recipient; null after an erasure.
     subscriber_id: str | None
     #: Why the last channel did not take it, as in delivery events; null for a sent one.
     reason: str | None
@@ -3630,8 +3631,8 @@ class Otp(Model):
     ]
     #: That of the request.
     purpose: str
-    #: Who gets it; null until the link of a request is opened. By a route, on the channel that it was
-    #: sent to last.
+    #: The recipient; null until the link of a request is opened. By a route, on the last channel that
+    #: it was sent to.
     subscriber_id: str | None
     #: Attempts left; none when the code can't be given any more.
     attempts_left: int
@@ -4450,7 +4451,7 @@ class Recurring(Model):
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null without them.
     quiet_hours: QuietHours | None
-    #: When it is sent next; null while it is paused, and when it is over.
+    #: When it is sent next; null while it is paused, and after the last run.
     next_run_at: str | None
     #: When it was due last, whether or not it could be sent; null before the first run.
     last_run_at: str | None
@@ -4591,7 +4592,7 @@ class Rejected(Model):
 
     #: Its position in `messages`, from 0.
     index: int
-    #: What is wrong, for people.
+    #: The error for people.
     error: str
     #: Error code of `POST /v1/send`, e.g. `validation_failed`.
     code: str
@@ -5355,7 +5356,7 @@ class Submission(Model):
     form_version: int
     #: Whether it was filled in on the web or in a messenger.
     source: Literal["web", "messenger"]
-    #: Who filled it in; null on the web.
+    #: The subscriber who filled it in; null on the web.
     subscriber_id: str | None
     #: Language in which the form was shown.
     lang: str

@@ -5931,8 +5931,8 @@ class OidcClientsResource:
             grant_types: Ways in which the client gets tokens. Empty for an API, which signs nobody in
                 and introspects the tokens of others.
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
-            jwks_uri: Where such a set is fetched from instead, when the client is registered and when
-                it signs with a key that is not known, at most once a minute.
+            jwks_uri: The address of such a set instead. The service fetches it at registration, and
+                for an unknown key at most once a minute.
             first_party: Whether people sign in without a question for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             must_prove: Only channels that prove one of these sign people in: an `account` on a
@@ -6054,8 +6054,8 @@ class OidcClientsResource:
                 and introspects the tokens of others.
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a
                 `jwks_uri`.
-            jwks_uri: Where such a set is fetched from instead, when the client is registered and when
-                it signs with a key that is not known, at most once a minute.
+            jwks_uri: The address of such a set instead. The service fetches it at registration, and
+                for an unknown key at most once a minute.
             first_party: Whether people sign in without a question for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             must_prove: Only channels that prove one of these sign people in: an `account` on a

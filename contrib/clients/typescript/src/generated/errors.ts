@@ -111,7 +111,7 @@ export class UnauthorizedError extends ApiError {
 }
 
 /**
- * Credits are exhausted and the grace period is over.
+ * Credits are exhausted, and the grace period has ended.
  *
  * Status 402.
  */

@@ -137,8 +137,8 @@ export interface Audience {
 }
 
 /**
- * Who gets it: `all`, or those active subscribers who meet every filter that is given. Either `all` or at
- * least one filter is given.
+ * The recipients: `all`, or the active subscribers who match every given filter. Either `all` or at least one
+ * filter is given.
  */
 export interface AudienceBody {
   /** All active subscribers. */
@@ -819,7 +819,7 @@ export interface Channel {
   paused_until: string | null;
   /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
   receiving: "nothing" | "poll" | "webhook";
-  /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
+  /** Whether it receives updates, which `status` does not show; null if it is configured to receive none. */
   reception: Reception | null;
   /** The bot's profile; null until the messenger has reported it. */
   bot: Bot | null;
@@ -841,7 +841,7 @@ export interface ChannelCheck {
   detail: string;
   /** The bot's profile; null if it is refused. */
   bot: Bot | null;
-  /** Whether the bot receives what people write; null if it is to receive nothing. */
+  /** Whether the bot receives messages; null if it is configured to receive none. */
   reception: Reception | null;
 }
 
@@ -863,7 +863,7 @@ export interface ChannelFigures {
   unknown: number;
   /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
-  /** People who stand there, those who wait for it included. */
+  /** The people on this channel, with those who wait for it. */
   total: number;
 }
 
@@ -992,7 +992,7 @@ export interface ChooseWinnerBody {
 
 /** Colours of one scheme, `#rrggbb`. */
 export interface ColorScheme {
-  /** Buttons, and what is chosen. */
+  /** Buttons and choices. */
   accent: string;
   /** Text on the accent. */
   on_accent: string;
@@ -1238,8 +1238,8 @@ export interface CreateOidcClientBody {
   /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. */
   jwks?: Record<string, unknown> | null | undefined;
   /**
-   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
-   * is not known, at most once a minute.
+   * The address of such a set instead. The service fetches it at registration, and for an unknown key at most
+   * once a minute.
    */
   jwks_uri?: string | null | undefined;
   /** Whether people sign in without a question for consent. */
@@ -1758,7 +1758,7 @@ export interface EditMessageBody {
   buttons?: Array<Array<ButtonBody>> | undefined;
 }
 
-/** Who is to be enrolled, named by `subscriber_id` or by `external_id`. */
+/** The subscriber to enroll, named by `subscriber_id` or by `external_id`. */
 export interface EnrollInDripBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
@@ -2070,7 +2070,7 @@ export interface GatewayMessage {
   status: "queued" | "sent" | "failed";
   /** The channel that was tried last. */
   channel: string;
-  /** Who was written to last; null once they are erased. */
+  /** The last recipient; null after an erasure. */
   subscriber_id: string | null;
   /** Why the last channel did not take it, as in delivery events; null for a sent one. */
   reason: string | null;
@@ -2851,8 +2851,8 @@ export interface Otp {
   /** That of the request. */
   purpose: string;
   /**
-   * Who gets it; null until the link of a request is opened. By a route, on the channel that it was sent to
-   * last.
+   * The recipient; null until the link of a request is opened. By a route, on the last channel that it was
+   * sent to.
    */
   subscriber_id: string | null;
   /** Attempts left; none when the code can't be given any more. */
@@ -3357,7 +3357,7 @@ export interface Recurring {
   ends_at: string | null;
   /** Runs due in these hours are sent when they end; null without them. */
   quiet_hours: QuietHours | null;
-  /** When it is sent next; null while it is paused, and when it is over. */
+  /** When it is sent next; null while it is paused, and after the last run. */
   next_run_at: string | null;
   /** When it was due last, whether or not it could be sent; null before the first run. */
   last_run_at: string | null;
@@ -3444,7 +3444,7 @@ export interface RegistrationToken {
 export interface Rejected {
   /** Its position in `messages`, from 0. */
   index: number;
-  /** What is wrong, for people. */
+  /** The error for people. */
   error: string;
   /** Error code of `POST /v1/send`, e.g. `validation_failed`. */
   code: string;
@@ -4259,7 +4259,7 @@ export interface Submission {
   form_version: number;
   /** Whether it was filled in on the web or in a messenger. */
   source: "web" | "messenger";
-  /** Who filled it in; null on the web. */
+  /** The subscriber who filled it in; null on the web. */
   subscriber_id: string | null;
   /** Language in which the form was shown. */
   lang: string;
@@ -5358,8 +5358,8 @@ export interface UpdateOidcClientBody {
   /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
   jwks?: Record<string, unknown> | undefined;
   /**
-   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
-   * is not known, at most once a minute.
+   * The address of such a set instead. The service fetches it at registration, and for an unknown key at most
+   * once a minute.
    */
   jwks_uri?: string | undefined;
   /** Whether people sign in without a question for consent. */
