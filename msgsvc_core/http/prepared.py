@@ -41,13 +41,21 @@ class PreparedText:
             "Cache-Control": "no-cache",
             "Vary": "Accept-Encoding",
         }
-        if self._etag in _listed(request.headers.get("if-none-match", "")):
+        if {self._etag, "*"} & _listed(request.headers.get("if-none-match", "")).keys():
             return Response(status_code=304, headers=headers)
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if _listed(request.headers.get("accept-encoding", "")).get("gzip", 0.0) > 0:
             headers["Content-Encoding"] = "gzip"
             return Response(self._compressed, headers=headers, media_type=self._media_type)
         return Response(self._body, headers=headers, media_type=self._media_type)
 
 
-def _listed(header: str) -> set[str]:
-    return {each.strip() for each in header.split(",")}
+def _listed(header: str) -> dict[str, float]:
+    """The entries of a header that is a list, with their weight: `gzip;q=0` is one that is not wanted."""
+    found = {}
+    for each in header.split(","):
+        entry, _, weight = each.partition(";")
+        try:
+            found[entry.strip()] = float(weight.strip().removeprefix("q=") or 1)
+        except ValueError:
+            found[entry.strip()] = 0.0
+    return found

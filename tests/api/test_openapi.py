@@ -656,7 +656,12 @@ async def test_a_client_that_has_the_text_gets_no_second_copy(
     again = await reader.get(path, headers={"If-None-Match": f'"another", {etag}'})
     other = await reader.get(path, headers={"If-None-Match": '"another"'})
 
+    anything = await reader.get(path, headers={"If-None-Match": "*"})
+    plain = await reader.get(path, headers={"Accept-Encoding": "gzip;q=0"})
+
     assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", etag)
+    assert anything.status_code == 304
+    assert "Content-Encoding" not in plain.headers
     assert (other.status_code, other.text) == (200, first.text)
 
 
