@@ -291,7 +291,7 @@ async def test_each_run_of_a_target_counts_once_on_the_day_of_its_end(
     assert after["next_response"] == (1, 0, 1.0)
     assert after["resolution"] == (2, 0, 1.0)
     clock.advance(DAY_S)
-    assert (await shares(client, since=later(clock, 0)))["first_response"] == (0, 0, None)
+    assert (await shares(client, created_after=later(clock, 0)))["first_response"] == (0, 0, None)
     assert (await shares(client))["first_response"] == (1, 1, 0.5)
 
 
