@@ -175,11 +175,19 @@ def _markdown(
             f"- [OpenAPI document]({base_url}/openapi.json)\n"
         )
 
-    made = {f"/docs/{name}.md": text_of(name) for name in sorted(names)}
-    made["/docs/errors.md"] = errors_text
-    files = {path: PreparedText(make, "text/markdown") for path, make in made.items()}
-    files["/llms.txt"] = PreparedText(llms_text, "text/plain")
-    return [Route(path, file.answer) for path, file in files.items()]
+    made = {**{name: text_of(name) for name in names}, "errors": errors_text}
+    files = {name: PreparedText(make, "text/markdown") for name, make in made.items()}
+
+    def file(request: Request) -> Response:
+        found = files.get(request.path_params["page"])
+        if found is None:
+            raise HTTPException(404)
+        return found.answer(request)
+
+    return [
+        Route("/docs/{page}.md", file),
+        Route("/llms.txt", PreparedText(llms_text, "text/plain").answer),
+    ]
 
 
 class NotFoundPage:

@@ -401,7 +401,7 @@ async def test_the_description_says_that_a_language_is_any_string(service: Servi
         document = (await client.get("/openapi.json")).json()
 
     models = document["components"]["schemas"]
-    for name, field in (("Subscriber", "lang"), ("When", "lang"), ("PreviewBody", "lang")):
+    for name, field in (("Subscriber", "lang"), ("When", "lang"), ("PreviewTemplateBody", "lang")):
         schema = models[name]["properties"][field]
         [described] = [each for each in schema.get("anyOf", [schema]) if each["type"] != "null"]
         assert (described["type"], "enum" in described) == ("string", False), name

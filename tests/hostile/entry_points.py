@@ -78,6 +78,8 @@ FED: dict[str, Sequence[Fed]] = {
             "/docs",
             "/docs/types",
             "/docs/errors",
+            "/docs/{page}.md",
+            "/llms.txt",
             "/docs/docs.css",
             "/docs/docs.js",
             "/docs/tokens.css",
