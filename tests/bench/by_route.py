@@ -169,7 +169,7 @@ async def _fill(service: Service, project_id: str, messages: int, *, route: str 
             whom = (
                 {"subscriber_id": ids[number]}
                 if route is None
-                else {"external_id": f"person-{number}", "route": routes[route]}
+                else {"external_id": f"person-{number}", "route_id": routes[route]}
             )
             body = SendBody.model_validate({**whom, "text": TEXT})
             await service.messages.add(unit, project_id, body)

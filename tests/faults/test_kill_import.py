@@ -38,7 +38,7 @@ def _begin(url: str, key: str) -> None:
         base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=HUNG_S
     ) as client:
         answer = client.post(
-            PATH, params={"channel": "messenger_a"}, files={"file": ("p.csv", content.encode())}
+            PATH, data={"channel": "messenger_a"}, files={"file": ("p.csv", content.encode())}
         )
         assert answer.status_code == 202, answer.text
 

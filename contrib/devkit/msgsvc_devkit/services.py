@@ -136,7 +136,8 @@ class ServiceMaker:
         plugins = [("recording", RecordingPlugin()), ("earlier runs", earlier), *extra_plugins]
         jobs = settings.get("jobs", {})
         settings["jobs"] = {**_SETTINGS["jobs"], **self._runner.job_settings, **jobs}
-        if "database_url" not in settings:
+        is_new = "database_url" not in settings
+        if is_new:
             self._fresh.append(await self._new_database(migrations_of(names, plugins)))
             settings["database_url"] = self._fresh[-1]
         service = self._runner.build(
@@ -148,7 +149,6 @@ class ServiceMaker:
         )
         self._use_idle_connections(service)
         runs_jobs = service.settings.jobs.runner == "embedded" and not service.settings.quarantine
-        is_new = service.settings.database_url in self._fresh
         if runs_jobs and is_new:
             earlier.leave_to(service)
         if start:
