@@ -122,7 +122,7 @@ def download_others(out: Path, more: Sequence[str] = ()) -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
     pins = ["--constraint", str(out / "constraints.txt"), "--find-links", str(out)]
     before = digests(out)
-    # The client and the tests are for programs beside the service; the first installation tries the client.
+    # The client and the devkit are for programs that use the service; the first install tries the client.
     wanted = ["msgsvc[all,testing]", "msgsvc-client", *more]
     done = subprocess.run([*pip, "--dest", str(out), *pins, *wanted], check=False)
     if done.returncode != 0:

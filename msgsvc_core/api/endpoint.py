@@ -249,7 +249,7 @@ class Endpoint:
 
     @cached_property
     def parts(self) -> type[BaseModel] | None:
-        """The parts beside the file, in multipart/form-data."""
+        """The parts of a multipart/form-data body other than the file."""
         return self.hints.get("parts")
 
     @cached_property

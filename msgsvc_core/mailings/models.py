@@ -61,7 +61,7 @@ Unknown = Annotated[
 Skipped = Annotated[
     int,
     Field(
-        description="Recipients to whom it was not sent: unsubscribed, without the permission, expired or"
+        description="Skipped recipients: unsubscribed, without the permission, expired or"
         " cancelled.",
         examples=[8],
     ),

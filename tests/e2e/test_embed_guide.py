@@ -107,7 +107,7 @@ async def test_the_lines_of_the_readme_are_a_program(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MSGSVC_SECRET_KEYS", f'["{SECRET_KEY}"]')
     program: dict[str, Any] = {}
-    exec(block.code, program)  # noqa: S102 - our own page
+    exec(block.code, program)  # noqa: S102 - the code is that of our README, which users run
 
     async with running(program["app"]) as client:
         ready = await client.get("/msgsvc/readyz")

@@ -405,7 +405,7 @@ class Contract:
         return method
 
     def _parts(self, operation: Mapping[str, Any], upload_field: str) -> tuple[Field, ...]:
-        """The parts beside the file. Their arguments are those of a query, and go into the body."""
+        """The other parts of an upload. Methods take them like query parameters and send them in the body."""
         schema = self.resolved(operation["requestBody"]["content"]["multipart/form-data"]["schema"])
         return tuple(
             self._parameter({"name": name, "schema": each}, operation["operationId"])

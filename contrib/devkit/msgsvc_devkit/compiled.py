@@ -56,7 +56,7 @@ def compile_all(
     running = []
     for number in range(processes):
         given = json.dumps({"modules": modules[number::processes], "patterns": [*patterns]})
-        # Isolated: the modules beside this one are not to be found by their bare names.
+        # Isolated, so that modules in this folder are not found by their bare names.
         process = subprocess.Popen([sys.executable, "-I", __file__], stdin=subprocess.PIPE)
         assert process.stdin is not None
         process.stdin.write(given.encode())
@@ -93,7 +93,7 @@ def _rewrite(module: Path) -> None:
             if file.read(_HEADER_BYTES)[8:] == source_hash(module.read_bytes()):
                 return
     try:
-        digest, code = _rewrite_test(module, None)  # type: ignore[arg-type] # for an option that is off
+        digest, code = _rewrite_test(module, None)  # type: ignore[arg-type] # read only with an option that is off
     except SyntaxError:
         # It fails again when it is imported, with its traceback.
         return

@@ -13,6 +13,7 @@ async def stop(runner: web.AppRunner | web.ServerRunner) -> None:
     such a one when it is done with the others, and nobody would close it."""
     server = runner.server
     if server is not None:
+        # Of this server only, so mypy's rule on replaced methods does not apply.
         server.connection_made = _refuse  # type: ignore[assignment,method-assign]
     await runner.cleanup()
     # What was accepted last is connected in the next round of the loop.

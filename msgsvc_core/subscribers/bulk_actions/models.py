@@ -19,7 +19,7 @@ WHAT = "`add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with 
 
 
 class StartBulkActionBody(RequestModel):
-    """A change, and the subscribers whom it applies to: `all`, `filters` or `subscriber_ids`."""
+    """A change, and the subscribers it applies to: `all`, `filters` or `subscriber_ids`."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -17,7 +17,7 @@ class GatewayMessageSent(ResponseModel):
 
 
 class GatewayMessageFailed(ResponseModel):
-    """Fields of `gateway.failed`, with those of the subscriber who was tried last."""
+    """Fields of `gateway.failed`, with the fields of the last subscriber that was tried."""
 
     message_id: GatewayMessageId
     gateway_id: GatewayId

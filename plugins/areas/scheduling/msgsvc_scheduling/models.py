@@ -145,7 +145,7 @@ class MessageBody(MailingMessage):
     )
     route_id: str | None = Field(
         None,
-        description="Id of a route of `POST /v1/routes`: at its time, the person who is named by"
+        description="Id of a route of `POST /v1/routes`: at its time, the person with this"
         " `external_id`, or each person of the `audience`, is tried on its channels in their order.",
         examples=[ROUTE_ID],
     )

@@ -98,7 +98,7 @@ class Viewer:
 
 
 class RecordTicketViewerBody(RequestModel):
-    """What somebody does who has the ticket open."""
+    """The activity of a member who has the ticket open."""
 
     typing: bool = Field(
         False, description="Whether they are writing a reply or a note.", examples=[True]
