@@ -481,8 +481,8 @@ class CreateRecurringBody(TypedDict, total=False):
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
     audience: AudienceBody | None
-    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
-    #: each person of the `audience`, is tried on its channels in their order.
+    #: Id of a route of `POST /v1/routes`: at its time, the person with this `external_id`, or each
+    #: person of the `audience`, is tried on its channels in their order.
     route_id: str | None
     #: When it is sent, as a cron expression in `timezone`: minute, hour, day of month, month, day of
     #: week. Exactly one of this and `every`.
@@ -856,7 +856,7 @@ QuietHoursBody = TypedDict(
 
 
 class RecordTicketViewerBody(TypedDict, total=False):
-    """What somebody does who has the ticket open."""
+    """The activity of a member who has the ticket open."""
 
     #: Whether they are writing a reply or a note.
     typing: bool
@@ -996,8 +996,8 @@ class ScheduleMessageBody(_ScheduleMessageBody, total=False):
     channel: str | None
     #: In place of one subscriber: everybody who meets these filters at its time.
     audience: AudienceBody | None
-    #: Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or
-    #: each person of the `audience`, is tried on its channels in their order.
+    #: Id of a route of `POST /v1/routes`: at its time, the person with this `external_id`, or each
+    #: person of the `audience`, is tried on its channels in their order.
     route_id: str | None
     #: IANA time zone of a local `send_at`, which requires it.
     timezone: str | None
@@ -1159,7 +1159,7 @@ class _StartBulkActionBody(TypedDict):
 
 
 class StartBulkActionBody(_StartBulkActionBody, total=False):
-    """A change, and the subscribers whom it applies to: `all`, `filters` or `subscriber_ids`."""
+    """A change, and the subscribers it applies to: `all`, `filters` or `subscriber_ids`."""
 
     #: The tag of `add_tag`, created if needed, or `remove_tag`; null for `erase`.
     value: str | None

@@ -463,7 +463,7 @@ class Broadcast(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: Recipients of the audience: counted on acceptance and again at the start. At the end it is the
     #: sum of `sent`, `failed` and `skipped`.
@@ -590,7 +590,7 @@ class BroadcastCancelledEventData(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: Recipients of the audience: counted on acceptance and again at the start. At the end it is the
     #: sum of `sent`, `failed` and `skipped`.
@@ -643,7 +643,7 @@ class BroadcastCompletedEventData(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: Recipients of the audience: counted on acceptance and again at the start. At the end it is the
     #: sum of `sent`, `failed` and `skipped`.
@@ -771,7 +771,7 @@ class BroadcastVariant(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: Recipients who were chosen for it.
     total: int
@@ -1225,7 +1225,7 @@ class ChannelFigures(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: The people on this channel, with those who wait for it.
     total: int
@@ -2432,7 +2432,7 @@ class Gateway(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayFailedEventData(Model):
-    """Fields of `gateway.failed`, with those of the subscriber who was tried last."""
+    """Fields of `gateway.failed`, with the fields of the last subscriber that was tried."""
 
     #: Id of the event, the same for every webhook and in `GET /v1/events`.
     event_id: str
@@ -2930,7 +2930,7 @@ class MailingProgress(Model):
     #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
     #: broke after the request. They are not tried again.
     unknown: int
-    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    #: Skipped recipients: unsubscribed, without the permission, expired or cancelled.
     skipped: int
     #: Recipients of the audience: counted on acceptance and again at the start. At the end it is the
     #: sum of `sent`, `failed` and `skipped`.

@@ -6506,7 +6506,7 @@ class AsyncScheduledResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person with this
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
@@ -6747,7 +6747,7 @@ class AsyncRecurringResource:
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
-            route_id: Id of a route of `POST /v1/routes`: at its time, the person who is named by
+            route_id: Id of a route of `POST /v1/routes`: at its time, the person with this
                 `external_id`, or each person of the `audience`, is tried on its channels in their
                 order.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,

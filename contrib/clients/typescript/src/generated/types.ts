@@ -365,7 +365,7 @@ export interface Broadcast {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /**
    * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
@@ -454,7 +454,7 @@ export interface BroadcastCancelledEventData {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /**
    * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
@@ -486,7 +486,7 @@ export interface BroadcastCompletedEventData {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /**
    * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
@@ -572,7 +572,7 @@ export interface BroadcastVariant {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /** Recipients who were chosen for it. */
   total: number;
@@ -861,7 +861,7 @@ export interface ChannelFigures {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /** The people on this channel, with those who wait for it. */
   total: number;
@@ -1334,8 +1334,8 @@ export interface CreateRecurringBody {
   /** In place of one subscriber: everybody who meets these filters at its time. */
   audience?: AudienceBody | null | undefined;
   /**
-   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
-   * of the `audience`, is tried on its channels in their order.
+   * Id of a route of `POST /v1/routes`: at its time, the person with this `external_id`, or each person of
+   * the `audience`, is tried on its channels in their order.
    */
   route_id?: string | null | undefined;
   /**
@@ -2027,7 +2027,7 @@ export interface Gateway {
   updated_at: string;
 }
 
-/** Fields of `gateway.failed`, with those of the subscriber who was tried last. */
+/** Fields of `gateway.failed`, with the fields of the last subscriber that was tried. */
 export interface GatewayFailedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
   event_id: string;
@@ -2352,7 +2352,7 @@ export interface MailingProgress {
    * after the request. They are not tried again.
    */
   unknown: number;
-  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  /** Skipped recipients: unsubscribed, without the permission, expired or cancelled. */
   skipped: number;
   /**
    * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
@@ -3333,7 +3333,7 @@ export interface Reception {
   detail: string | null;
 }
 
-/** What somebody does who has the ticket open. */
+/** The activity of a member who has the ticket open. */
 export interface RecordTicketViewerBody {
   /** Whether they are writing a reply or a note. */
   typing?: boolean | undefined;
@@ -3687,8 +3687,8 @@ export interface ScheduleMessageBody {
   /** In place of one subscriber: everybody who meets these filters at its time. */
   audience?: AudienceBody | null | undefined;
   /**
-   * Id of a route of `POST /v1/routes`: at its time, the person who is named by `external_id`, or each person
-   * of the `audience`, is tried on its channels in their order.
+   * Id of a route of `POST /v1/routes`: at its time, the person with this `external_id`, or each person of
+   * the `audience`, is tried on its channels in their order.
    */
   route_id?: string | null | undefined;
   /**
@@ -4135,7 +4135,7 @@ export interface SplitPersonBody {
   subscriber_id: string;
 }
 
-/** A change, and the subscribers whom it applies to: `all`, `filters` or `subscriber_ids`. */
+/** A change, and the subscribers it applies to: `all`, `filters` or `subscriber_ids`. */
 export interface StartBulkActionBody {
   /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
   action: "add_tag" | "remove_tag" | "erase";
